@@ -172,9 +172,14 @@ func (a *API) CreateToken(ctx context.Context, namespace, name string, spec v1al
 
 // ServiceAccountUID looks up the uid of a service account.
 func (a *API) ServiceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {
-	var account metav1.PartialObjectMetadata
-	err := a.Get(ctx, &account, Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
-	return account.UID, err
+	return a.UID(ctx, Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
+}
+
+// UID looks up the uid of an object.
+func (a *API) UID(ctx context.Context, at Place) (types.UID, error) {
+	var object metav1.PartialObjectMetadata
+	err := a.Get(ctx, &object, at)
+	return object.UID, err
 }
 
 // Both are the two that an identity lives between; they may be one.
@@ -231,16 +236,36 @@ func (a *API) ContextKindNames(ctx context.Context, _ string) (names []string, e
 
 // ContextObjectNames are the names of the objects of such a kind, by its resource, with or without its group, or its kind.
 func (a *API) ContextObjectNames(ctx context.Context, namespace, word string) ([]string, error) {
-	var at Place
-	err := a.eachContextKind(ctx, func(kind Kind) {
-		if word == kind.Title() || word == kind.Resource || strings.EqualFold(word, kind.Kind) {
-			at = kind.Place(namespace, "")
-		}
-	})
-	if err != nil || at.Resource == "" {
+	kind, err := a.ContextKind(ctx, word)
+	if errors.Is(err, ErrNoContextKind) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
+	at := kind.Place(namespace, "")
 	return a.names(ctx, Listing{API: at.API, Namespace: at.Namespace, Resource: at.Resource})
+}
+
+// ErrNoContextKind is the error of a word that is not that of one kind.
+var ErrNoContextKind = errors.New("neither serviceaccount nor the kind of one ContextKind")
+
+// ContextKind finds the kind of a ContextKind by its resource, with or without its group, or its kind.
+func (a *API) ContextKind(ctx context.Context, word string) (Kind, error) {
+	var found []Kind
+	var known []string
+	err := a.eachContextKind(ctx, func(kind Kind) {
+		known = append(known, kind.Title())
+		if word == kind.Title() || strings.EqualFold(word, kind.Resource) || strings.EqualFold(word, kind.Kind) {
+			found = append(found, kind)
+		}
+	})
+	switch {
+	case err != nil:
+		return Kind{}, err
+	case len(found) != 1:
+		return Kind{}, fmt.Errorf("%q is %w; of these there are: %s", word, ErrNoContextKind, cmp.Or(strings.Join(known, ", "), "none"))
+	}
+	return found[0], nil
 }
 
 func (a *API) eachContextKind(ctx context.Context, visit func(Kind)) error {

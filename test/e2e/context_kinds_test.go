@@ -98,6 +98,10 @@ func TestContextKinds(t *testing.T) {
 	if got["sub"] != wi.Status.Sub {
 		t.Errorf("the token is of %v", got["sub"])
 	}
+	_, printed := claims(t, strings.TrimSpace(shared.must(t, "", "credence", "token", "create", "banana", "-n", namespace, "--context", "shoots."+landscapeGroup+"/foo")))
+	if diff := cmp.Diff(want, printed["gardener.cloud"]); diff != "" {
+		t.Errorf("claims of a token that was printed (-want +got):\n%s", diff)
+	}
 	eventually(t, func() error {
 		return wantAnswer(ask(admin, namespace, "kiwi", inContext(namespace, "shipped", shipped)), 201, "token")
 	})

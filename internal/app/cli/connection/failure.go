@@ -129,8 +129,10 @@ func (r Request) rightHint(message string) string {
 	}
 	hint := fmt.Sprintf(`a token needs, in namespace %q: you the verb "create" on "workloadidentities/token"`, r.Namespace)
 	if r.Context != nil {
-		hint += fmt.Sprintf(`, you the verbs "get" and "impersonate" on %q, and %s %q the verb "use" on "workloadidentities"`,
-			r.Context.resource, r.Context.Kind, r.Context.Name)
+		hint += fmt.Sprintf(`, you the verbs "get" and "impersonate" on %q`, r.Context.Title())
+		if r.Context.Kind == serviceAccounts {
+			hint += fmt.Sprintf(`, and ServiceAccount %q the verb "use" on "workloadidentities"`, r.Context.Name)
+		}
 	}
 	return hint + fmt.Sprintf(" (workloadidentities are of API group %q)", v1alpha1.GroupName)
 }
@@ -148,8 +150,8 @@ func (r Request) whatIsMissing(status metav1.Status) string {
 			api = accounts.SchemeGroupVersion
 		}
 		return fmt.Sprintf("Credence's API (%s) is not installed in this cluster: choose another one by --kube-context, or install it", api)
-	case r.Context != nil && details.Name == r.Context.Name && details.Group == "":
-		return fmt.Sprintf("see which there are, if you may list them: kubectl get %s -n %s", r.Context.resource, r.Namespace)
+	case r.Context != nil && details.Name == r.Context.Name && details.Kind == r.Context.Resource:
+		return fmt.Sprintf("see which there are, if you may list them: kubectl get %s -n %s", r.Context.Title(), r.Namespace)
 	default:
 		return fmt.Sprintf("see which there are, if you may list them: kubectl get workloadidentities -n %s", r.Namespace)
 	}

@@ -1,44 +1,50 @@
 package connection
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 )
 
-// contextKind is a kind of object on whose behalf a token can be requested.
-type contextKind struct {
-	APIVersion, Kind, resource string
-	aliases                    []string // how it may be written, as with kubectl
-}
-
-// contextKinds is the one place where further kinds are added.
-func contextKinds() []contextKind {
-	return []contextKind{
-		{APIVersion: "v1", Kind: "ServiceAccount", resource: "serviceaccounts", aliases: []string{"serviceaccount", "serviceaccounts", "sa"}},
-	}
-}
-
-// Object is an object of such a kind, by name.
+// Object is an object on whose behalf a token is requested. Its kind is known once it was read.
 type Object struct {
-	contextKind
+	cluster.Kind
 	Name string
+	word string
 }
+
+var serviceAccounts = cluster.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Namespaced: true}
 
 // ParseObject reads KIND/NAME.
 func ParseObject(s string) (*Object, error) {
-	kind, name, ok := strings.Cut(s, "/")
-	if !ok {
-		return nil, fmt.Errorf("%q is not of the form serviceaccount/NAME", s)
+	word, name, ok := strings.Cut(s, "/")
+	if !ok || word == "" {
+		return nil, fmt.Errorf("%q is not of the form KIND/NAME", s)
 	}
-	var known []string
-	for _, candidate := range contextKinds() {
-		if slices.Contains(candidate.aliases, strings.ToLower(kind)) {
-			return &Object{contextKind: candidate, Name: name}, cluster.CheckName(name)
+	o := &Object{Name: name, word: word}
+	if slices.Contains([]string{"serviceaccount", "serviceaccounts", "sa"}, strings.ToLower(word)) {
+		o.Kind = serviceAccounts
+	}
+	return o, cluster.CheckName(name)
+}
+
+// Read looks up the object that exists now: a namesake that is created later has another uid. The error is of
+// cluster.ErrNoContextKind if no tokens are requested on behalf of objects of its kind.
+func (o *Object) Read(ctx context.Context, api *cluster.API, namespace string) (*v1alpha1.ContextObject, error) {
+	if o.Resource == "" {
+		kind, err := api.ContextKind(ctx, o.word)
+		if err != nil {
+			return nil, err
 		}
-		known = append(known, candidate.aliases[0])
+		o.Kind = kind
 	}
-	return nil, fmt.Errorf("kind %q is not supported, supported is %s", kind, strings.Join(known, ", "))
+	at := o.Place(namespace, o.Name)
+	uid, err := api.UID(ctx, at)
+	return &v1alpha1.ContextObject{APIVersion: o.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: at.Namespace, Name: o.Name, UID: uid}, err
 }

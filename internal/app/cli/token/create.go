@@ -2,7 +2,10 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,8 +39,10 @@ func newCreate(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command
 break, ready for $(...). The token is not stored anywhere.
 
 With --context the token is requested on behalf of an object of the same
-namespace, and names it in its claims. You must be that object, or be allowed to
-get and to impersonate it, and it must be allowed to use the WorkloadIdentity.
+namespace, and names it in its claims: a service account, which you must be, or
+be allowed to get and to impersonate, and which must be allowed to use the
+WorkloadIdentity; or an object of a ContextKind, which you must be allowed to get
+and to impersonate, and which must refer to the WorkloadIdentity.
 
 Elsewhere, --context chooses the context of the kubeconfig, as with kubectl. Here
 it does not, because a token has a context of its own: choose the one of the
@@ -64,16 +69,48 @@ kubeconfig by --kube-context, which works with every command.`,
 func (c *create) addFlags(cmd *cobra.Command, kube *connection.Flags) {
 	cmd.Flags().DurationVar(&c.duration, "duration", 0, "How long the token is to be valid, such as 30m or 12h; default: the server's, 1h")
 	cmd.Annotations = map[string]string{connection.NeedsCluster: "yes"}
-	cmd.Flags().Var((*onceValue)(&c.context), "context", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
+	cmd.Flags().Var((*onceValue)(&c.context), "context", "The object on whose behalf the token is used, KIND/NAME: serviceaccount/NAME, or an object of a ContextKind. Also --context-object")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "context-object" {
 			name = "context"
 		}
 		return pflag.NormalizedName(name)
 	})
-	command.CompleteFlag(cmd, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return kube.CompleteNames(cmd.Context(), (*cluster.API).ServiceAccountNames, "serviceaccount/")
+	command.CompleteFlag(cmd, "context", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		found, directive := kube.CompleteNames(cmd.Context(), func(api *cluster.API, ctx context.Context, namespace string) ([]string, error) {
+			return contexts(ctx, api, namespace, begun)
+		}, "")
+		if slices.ContainsFunc(found, func(word string) bool { return strings.HasSuffix(word, "/") }) {
+			directive |= cobra.ShellCompDirectiveNoSpace // a name follows
+		}
+		return found, directive
 	})
+}
+
+// contexts are the service accounts of a namespace, and the kinds of other objects; or the objects of a kind that begun has.
+func contexts(ctx context.Context, api *cluster.API, namespace, begun string) (found []string, err error) {
+	const account = "serviceaccount"
+	add := func(kind string, names []string) {
+		for _, name := range names {
+			found = append(found, kind+"/"+name)
+		}
+	}
+	kind, _, chosen := strings.Cut(begun, "/")
+	if chosen && kind != account {
+		names, err := api.ContextObjectNames(ctx, namespace, kind)
+		add(kind, names)
+		return found, err
+	}
+	names, err := api.ServiceAccountNames(ctx, namespace)
+	add(account, names)
+	if err != nil || chosen {
+		return found, err
+	}
+	kinds, _ := api.ContextKindNames(ctx, namespace) // a user who may not list them has the accounts
+	for _, kind := range kinds {
+		add(kind, []string{""})
+	}
+	return found, nil
 }
 
 func (c *create) run(cmd *cobra.Command, name string) error {
@@ -145,11 +182,15 @@ func (c *create) request(cmd *cobra.Command, name string) (connection.Request, e
 	}
 	var err error
 	if request.Context, err = connection.ParseObject(c.context); err != nil {
-		failed := command.Usage(cmd, "--context: "+err.Error())
-		failed.Hint = "here, --context is the object on whose behalf the token is used; the context of the kubeconfig is chosen by --kube-context"
-		return request, failed
+		return request, noContext(cmd, err)
 	}
 	return request, nil
+}
+
+func noContext(cmd *cobra.Command, err error) error {
+	failed := command.Usage(cmd, "--context: "+err.Error())
+	failed.Hint = "here, --context is the object on whose behalf the token is used; the context of the kubeconfig is chosen by --kube-context"
+	return failed
 }
 
 func (c *create) spec(ctx context.Context, cmd *cobra.Command, api *cluster.API, request connection.Request) (v1alpha1.TokenRequestSpec, error) {
@@ -157,17 +198,15 @@ func (c *create) spec(ctx context.Context, cmd *cobra.Command, api *cluster.API,
 	if cmd.Flags().Changed("duration") {
 		spec.Duration = &metav1.Duration{Duration: c.duration}
 	}
-	object := request.Context
-	if object == nil {
+	if request.Context == nil {
 		return spec, nil
 	}
-	// A token is bound to the object that exists now: a namesake created later has another uid.
-	uid, err := api.ServiceAccountUID(ctx, request.Namespace, object.Name)
-	if err != nil {
-		return spec, request.Failure(fmt.Sprintf("look up %s %s/%s", object.Kind, request.Namespace, object.Name), err)
-	}
-	spec.ContextObject = &v1alpha1.ContextObject{
-		APIVersion: object.APIVersion, Kind: object.Kind, Namespace: request.Namespace, Name: object.Name, UID: uid,
+	var err error
+	switch spec.ContextObject, err = request.Context.Read(ctx, api, request.Namespace); {
+	case errors.Is(err, cluster.ErrNoContextKind):
+		return spec, noContext(cmd, err)
+	case err != nil:
+		return spec, request.Failure(fmt.Sprintf("look up %s of namespace %s", c.context, request.Namespace), err)
 	}
 	return spec, nil
 }
