@@ -24,7 +24,8 @@ type reads struct {
 	since time.Time
 }
 
-// patience is for how long what cannot be read, such as objects of a ContextKind that the cluster does not serve, holds up the others.
+// patience is for how long what cannot be read, such as objects of a ContextKind that the cluster does not serve, holds up the others. Lost
+// keys must not do so for ever: the command that goes on without them is a request to this server.
 const patience = 10 * time.Second
 
 // Name implements healthz.HealthChecker.

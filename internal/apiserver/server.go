@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -56,10 +57,12 @@ type Config struct {
 	// Objects reads the context objects of ContextKinds, and what decides about the pods of a node.
 	Objects dynamic.Interface
 	// Usernames has the names of service accounts outside of the cluster.
-	Usernames Usernames
+	Usernames tokenrequest.Usernames
 	Recorder  tokenrequest.Recorder
 	// Keys carries out commands on the ring of keys; its View is not used.
 	Keys keyring.Operator
+	// Read reports of what else the server follows, by name, whether it has been read.
+	Read map[string]func() bool
 	// Resumed is called after an admin has accepted that keys or the storage were lost.
 	Resumed func()
 	// KeyRingChanged is called after the status of the KeyRing was written here.
@@ -71,12 +74,6 @@ type Core interface {
 	corev1client.ServiceAccountsGetter
 	corev1client.PodsGetter
 	corev1client.SecretsGetter
-}
-
-// Usernames has the names of service accounts outside of the cluster, once they have been read.
-type Usernames interface {
-	tokenrequest.Usernames
-	HasSynced() bool
 }
 
 // Server is the API server, with what else is made of its storage.
@@ -253,9 +250,9 @@ func New(config Config) (*Server, error) {
 			return nil, fmt.Errorf("add hook %s: %w", name, err)
 		}
 	}
-	if err := server.AddReadyzChecks(&reads{clock: clock.RealClock{}, of: map[string]func() bool{
-		"workload clusters": index.HasSynced, "context objects": objects.HasSynced, "deliveries": deliveries.HasSynced, "bindings": keeper.HasSynced, "profiles of service accounts": config.Usernames.HasSynced,
-	}}); err != nil {
+	read := map[string]func() bool{"workload clusters": index.HasSynced, "context objects": objects.HasSynced, "deliveries": deliveries.HasSynced, "bindings": keeper.HasSynced}
+	maps.Copy(read, config.Read)
+	if err := server.AddReadyzChecks(&reads{clock: clock.RealClock{}, of: read}); err != nil {
 		return nil, fmt.Errorf("add check of what is followed: %w", err)
 	}
 	return &Server{GenericAPIServer: server, KeyRings: rings, identities: identities}, nil

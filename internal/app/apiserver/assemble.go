@@ -136,7 +136,12 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 		Core: a.client.CoreV1(), Objects: a.objects, Usernames: a.usernames, Recorder: recorder,
 		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
-		Resumed:        a.begun.confirmed,
+		Read: map[string]func() bool{
+			"profiles of service accounts": a.usernames.HasSynced,
+			"signing keys":                 func() bool { return a.unready() == nil },
+			"published documents":          func() bool { return publisher.Check(nil) == nil },
+		},
+		Resumed: a.begun.confirmed,
 	})
 	if err != nil {
 		return nil, err
@@ -147,8 +152,8 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 // issue is what is published, and when it changes next.
 func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publication.Issue, error) {
 	// A process that slept, or cannot read its keys, must not put back what others have taken away meanwhile.
-	if age := time.Since(a.readAt()); !a.readAt().IsZero() && age > keys.DefaultStaleness {
-		return publication.Issue{}, fmt.Errorf("the keys were read %s ago: what is published stays", age.Round(time.Second))
+	if read := a.readAt(); !read.IsZero() && !(keys.Terms{}).MaySign(read, time.Now()) {
+		return publication.Issue{}, fmt.Errorf("the keys were read last at %s: what is published stays", read.UTC().Format(time.RFC3339))
 	}
 	published := a.published()
 	if len(published) == 0 {

@@ -174,6 +174,9 @@ apiserver:
   ports: {https: 7443}
   service: {https: 443}
   health: https
+  # Without keys no token is signed, and the commands that make one are requests to this server. The check followed-objects waits for keys and documents, for
+  # a while.
+  ready: /readyz?exclude=signing-keys&exclude=documents-published
   args:
   - apiserver
   - --bind-address=0.0.0.0
