@@ -71,7 +71,7 @@ func TestNamespaceTemplates(t *testing.T) {
 	team := first // a name that no other test has
 	selector := `"namespaceSelector":{"matchLabels":{"e2e-team":"` + team + `"}}`
 	shared.template(t, team, `{`+selector+`,
-"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/profiles":"enabled","identity.credence.dev/account-use":"warn","identity.credence.dev/delivery":"secret","pod-security.kubernetes.io/enforce":"baseline"},
+"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/profiles":"enabled","identity.credence.dev/account-use":"warn","identity.credence.dev/delivery":"csi","pod-security.kubernetes.io/enforce":"baseline"},
 "serviceAccounts":[{"name":"default","automountToken":false},{"name":"app","annotations":{"identity.credence.dev/workload-identities":"app"},"profile":{"securityContext":{"pod":{"runAsNonRoot":true}}}}],
 "roleBindings":[{"name":"app","clusterRole":"credence:accounts:default","serviceAccounts":["app"]},{"name":"leads","clusterRole":"credence:accounts:default","groups":["leads-{namespace}"]}]}`)
 	if got := shared.ready(t, team, "False NoNamespaces"); got.Namespaces != 0 {
@@ -85,7 +85,7 @@ func TestNamespaceTemplates(t *testing.T) {
 	}
 	client := shared.client(t)
 	stored, err := client.CoreV1().Namespaces().Get(t.Context(), first, metav1.GetOptions{})
-	if err != nil || stored.Labels["identity.credence.dev/account-use"] != "warn" || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["identity.credence.dev/workload-identities"] != "enabled" || stored.Labels["identity.credence.dev/profiles"] != "enabled" || stored.Labels["identity.credence.dev/delivery"] != "secret" {
+	if err != nil || stored.Labels["identity.credence.dev/account-use"] != "warn" || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["identity.credence.dev/workload-identities"] != "enabled" || stored.Labels["identity.credence.dev/profiles"] != "enabled" || stored.Labels["identity.credence.dev/delivery"] != "csi" {
 		t.Errorf("labels: %v, %v", stored.Labels, err)
 	}
 	account, err := client.CoreV1().ServiceAccounts(first).Get(t.Context(), "default", metav1.GetOptions{})
@@ -139,9 +139,9 @@ func TestNamespaceTemplates(t *testing.T) {
 	}
 
 	// A second template that contradicts: the older one holds, the newer reports it.
-	shared.template(t, team+"-2", `{`+selector+`,"labels":{"pod-security.kubernetes.io/enforce":"privileged","pod-security.kubernetes.io/warn":"restricted"},"serviceAccounts":[{"name":"default","automountToken":true},{"name":"mail"}]}`)
+	shared.template(t, team+"-2", `{`+selector+`,"labels":{"identity.credence.dev/account-use":"audit","pod-security.kubernetes.io/warn":"restricted"},"serviceAccounts":[{"name":"default","automountToken":true},{"name":"mail"}]}`)
 	got = shared.ready(t, team+"-2", "False Incomplete", "ServiceAccount default differs from the one in the older template "+team,
-		"label pod-security.kubernetes.io/enforce is privileged here, and baseline in the older template")
+		"label identity.credence.dev/account-use is audit here, and warn in the older template")
 	if len(got.Incomplete) != 2 || got.Incomplete[0].Reason != "Contradiction" {
 		t.Errorf("%+v", got)
 	}
@@ -224,7 +224,8 @@ func TestNamespaceTemplateWriters(t *testing.T) {
 		`"labels":{"team":"a"}`:                                                   "and no others",
 		`"labels":{"identity.credence.dev/account-use":"on"}`:                     "and no others",
 		`"labels":{"identity.credence.dev/profiles":"disabled"}`:                  "and no others",
-		`"labels":{"identity.credence.dev/delivery":"vault"}`:                     "and no others",
+		`"labels":{"identity.credence.dev/delivery":"secret"}`:                    "and no others",
+		`"labels":{"pod-security.kubernetes.io/enforce":"privileged"}`:            "and no others",
 		`"labels":{"pod-security.kubernetes.io/enforce-version":"v1"}`:            "and no others",
 		`"serviceAccounts":[{"name":"x","profile":{"username":"a@example.com"}}]`: "a profile of a template has no username",
 	} {
@@ -290,7 +291,9 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 	evict := func(namespace string) error {
 		return client.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
-	enabled, unstored := shared.namespace(t), shared.namespace(t)
+	enabled, unstored, bare := shared.namespace(t), shared.namespace(t), shared.namespace(t)
+	shared.must(t, "", "kubectl", "create", "namespace", "credence-node")
+	t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "namespace", "credence-node") })
 	shared.must(t, "", "kubectl", "label", "namespace", unstored, "identity.credence.dev/delivery=csi")
 	shared.must(t, "", "kubectl", "label", "namespace", enabled, "identity.credence.dev/profiles=enabled")
 	shared.must(t, "", "kubectl", "create", "serviceaccount", "app", "-n", enabled)
@@ -343,10 +346,13 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"changes another's label":    label(namespace, `{"metadata":{"labels":{"team":"b"}}}`),
 		"lowers a label":             label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
 		"takes a label off":          label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`),
+		"is softer than the cluster": label(bare, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
+		"stores tokens":              label(bare, `{"metadata":{"labels":{"identity.credence.dev/delivery":"secret"}}}`),
 		"stores tokens again":        label(unstored, `{"metadata":{"labels":{"identity.credence.dev/delivery":"secret"}}}`),
 		"takes profiles off":         label(enabled, `{"metadata":{"labels":{"identity.credence.dev/profiles":null}}}`),
 		"annotates a namespace":      label(namespace, `{"metadata":{"annotations":{"x":"y"}}}`),
 		"labels kube-system":         label("kube-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
+		"labels credence-node":       label("credence-node", `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`),
 		"labels credence-system":     label("credence-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
 		"labels an account":          account(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
 		"gives an account a secret":  account(namespace, `{"imagePullSecrets":[{"name":"x"}]}`),

@@ -26,6 +26,7 @@ const (
 // The service accounts, as in deploy/base.
 const (
 	SystemNamespace = "credence-system"
+	NodeNamespace   = "credence-node"
 	AgentAccount    = "credence-agent"
 	RegistryAccount = "credence-registry"
 	webhookAccount  = "credence-webhook"

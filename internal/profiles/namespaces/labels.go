@@ -19,7 +19,8 @@ const (
 
 const podSecurity = "pod-security.kubernetes.io/"
 
-// strictness are the values of the labels that a template may set, each stricter than those before it. Labels of versions are by newness.
+// strictness are the values of the labels that a template may set, each stricter than those before it. Labels of versions are by newness. The first of
+// "delivery" and of Pod Security is never set: a namespace without the label has what the cluster has for all, which may be stricter.
 func strictness(label string) []string {
 	switch label {
 	case v1alpha1.LabelNamespaceIdentities, accounts.LabelNamespaceProfiles:
@@ -49,7 +50,11 @@ func missing(wanted, stored map[string]string) map[string]string {
 // checkLabels returns what is wrong with the labels of a template.
 func checkLabels(labels map[string]string) error {
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		if values := strictness(label); !slices.Contains(values, labels[label]) {
+		values := strictness(label)
+		if label == v1alpha1.LabelNamespaceDelivery || values != nil && strings.HasPrefix(label, podSecurity) {
+			values = values[1:]
+		}
+		if !slices.Contains(values, labels[label]) {
 			if values == nil {
 				return fmt.Errorf("spec.labels: %s is not a label that a template sets", label)
 			}

@@ -223,7 +223,7 @@ func (c *Controller) selected(ctx context.Context, selector labels.Selector) ([]
 	}
 	var namespaces []*metav1.PartialObjectMetadata
 	for i := range list.Items {
-		if n := &list.Items[i]; n.DeletionTimestamp.IsZero() && !rights.Reserved(n.Name) {
+		if n := &list.Items[i]; n.DeletionTimestamp.IsZero() && !rights.Reserved(n.Name) && n.Name != rights.NodeNamespace {
 			namespaces = append(namespaces, n)
 		}
 	}

@@ -39,17 +39,16 @@ func TestMissing(t *testing.T) {
 		{"identity.credence.dev/workload-identities", "enabled", "", "enabled"},
 		{"identity.credence.dev/profiles", "enabled", "", "enabled"},
 		{"identity.credence.dev/profiles", "enabled", "enabled", ""},
-		{"identity.credence.dev/delivery", "secret", "", "secret"},
+		{"identity.credence.dev/delivery", "csi", "", "csi"},
 		{"identity.credence.dev/delivery", "csi", "secret", "csi"},
-		{"identity.credence.dev/delivery", "secret", "csi", ""},
 	} {
 		got := missing(map[string]string{test.label: test.wanted}, map[string]string{test.label: test.stored})
 		if got[test.label] != test.want {
 			t.Errorf("%+v: %q", test, got)
 		}
 	}
-	for label, want := range map[string]string{"team": "not a label that a template sets", "pod-security.kubernetes.io/enforce-version": "not a label", "identity.credence.dev/account-use": "must be audit or warn or enforce", "identity.credence.dev/delivery": "must be secret or csi"} {
-		if err := checkLabels(map[string]string{label: "x"}); err == nil || !strings.Contains(err.Error(), want) {
+	for label, want := range map[string]string{"team": "not a label that a template sets", "pod-security.kubernetes.io/enforce-version": "not a label", "identity.credence.dev/account-use": "must be audit or warn or enforce", "identity.credence.dev/delivery": "must be csi", "pod-security.kubernetes.io/warn": "must be baseline or restricted"} {
+		if err := checkLabels(map[string]string{label: "privileged"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", label, err)
 		}
 	}
