@@ -94,7 +94,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.readAt()) }))
 	var publisher *publication.Publisher
 	var server *apiserver.Server
-	a.begun = &beginning{now: make(chan struct{}, 1)}
+	a.begun = newBeginning()
 	a.remember(func() *apiserver.Server { return server })
 	publisher = publication.NewPublisher(places(a.o, a.checked, a.client), func(ctx context.Context) (publication.Issue, error) {
 		return a.issue(ctx, server)
@@ -137,6 +137,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
 		Read: map[string]func() bool{
+			"past of the issuer":           func() bool { return a.begun.empty.Load() == nil },
 			"profiles of service accounts": a.usernames.HasSynced,
 			"signing keys":                 func() bool { return a.unready() == nil },
 			"published documents":          func() bool { return publisher.Check(nil) == nil },

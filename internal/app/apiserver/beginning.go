@@ -35,9 +35,34 @@ var guarded = []string{"workloadidentities", "credentialsbindings"}
 // beginning is whether the server may go on with the keys and the storage that it found. Where an issuer has a past, nothing
 // is made anew without a request.
 type beginning struct {
-	// empty is set while the storage has lost what was in it: nothing is created in it until that is accepted.
+	// empty is set while the storage has lost what was in it, and before that is known: nothing is created in it until that is accepted.
 	empty atomic.Pointer[string]
 	now   chan struct{}
+}
+
+func newBeginning() *beginning {
+	b := &beginning{now: make(chan struct{}, 1)}
+	b.empty.Store(new("whether the storage of the API server has lost what was in it is not known yet"))
+	return b
+}
+
+// kept is the part of the server's own storage that shows a past.
+type kept interface {
+	// KeyRing returns the one KeyRing, or 404.
+	KeyRing(context.Context) (*identityv1alpha1.KeyRing, error)
+	// Ensure creates it where it is missing.
+	Ensure(context.Context) error
+	HasIdentities(context.Context) (bool, error)
+}
+
+type keptBy struct{ *apiserver.Server }
+
+func (s keptBy) KeyRing(ctx context.Context) (*identityv1alpha1.KeyRing, error) {
+	return s.KeyRings.KeyRing(ctx, identityv1alpha1.WorkloadIdentities)
+}
+
+func (s keptBy) Ensure(ctx context.Context) error {
+	return s.KeyRings.Ensure(ctx, identityv1alpha1.WorkloadIdentities)
 }
 
 // confirmed is called when an operator has accepted the loss.
@@ -46,6 +71,12 @@ func (b *beginning) confirmed() {
 	case b.now <- struct{}{}:
 	default:
 	}
+}
+
+// lost returns why nothing is created.
+func (b *beginning) lost(why string) error {
+	b.empty.Store(&why)
+	return errors.New(why)
 }
 
 // guard keeps identities and bindings from being created in a storage that was lost: those that were in it may come back.
@@ -87,7 +118,7 @@ func (a assembly) remember(server func() *apiserver.Server) {
 func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun func()) {
 	said := ""
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := a.tryBegin(ctx, server)
+		err := a.tryBegin(ctx, keptBy{server})
 		if err == nil {
 			a.begun.empty.Store(nil)
 			begun()
@@ -110,21 +141,23 @@ func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun fun
 	}
 }
 
-func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error {
-	const name = identityv1alpha1.WorkloadIdentities
+func (a assembly) tryBegin(ctx context.Context, stored kept) error {
 	own, ok := a.keySource.(ownRing)
 	if !ok {
-		return server.KeyRings.Ensure(ctx, name)
+		return stored.Ensure(ctx)
 	}
-	_, err := server.KeyRings.KeyRing(ctx, name)
+	_, err := stored.KeyRing(ctx)
 	unknown := apierrors.IsNotFound(err)
-	if err != nil && !unknown {
+	switch {
+	case err == nil: // whatever the keys are, what was stored is there
+		a.begun.empty.Store(nil)
+	case !unknown:
 		return fmt.Errorf("read the KeyRing: %w", err)
 	}
 	ring, _, err := own.store.Store.Load(ctx)
 	switch {
 	case errors.Is(err, keystore.ErrNotFound):
-		return a.makeFirst(ctx, server, own)
+		return a.makeFirst(ctx, stored, own)
 	case err != nil:
 		return err
 	case ring.Resumed.Counts(time.Now()):
@@ -134,23 +167,21 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 			return err
 		}
 		a.log.WarnContext(ctx, "the loss of keys was accepted in the key store", "by", ring.Resumed.By, "reason", ring.Resumed.Reason, "at", ring.Resumed.At)
-		return server.KeyRings.Ensure(ctx, name)
+		return stored.Ensure(ctx)
 	case unknown:
-		why := fmt.Sprintf("the storage of the API server is empty although there are keys: %s", resumeBy)
-		a.begun.empty.Store(&why)
-		return errors.New(why)
+		return a.begun.lost(fmt.Sprintf("the storage of the API server is empty although there are keys: %s", resumeBy))
 	}
 	return nil
 }
 
 // makeFirst makes the first ring if the issuer has no past. The KeyRing comes first: keys beside an empty storage are what a
 // lost storage looks like.
-func (a assembly) makeFirst(ctx context.Context, server *apiserver.Server, own ownRing) error {
+func (a assembly) makeFirst(ctx context.Context, stored kept, own ownRing) error {
 	past, err := own.store.Past(ctx)
 	if err != nil {
 		return err
 	}
-	identities, err := server.HasIdentities(ctx)
+	identities, err := stored.HasIdentities(ctx)
 	if err != nil {
 		return fmt.Errorf("look for identities: %w", err)
 	}
@@ -163,16 +194,18 @@ func (a assembly) makeFirst(ctx context.Context, server *apiserver.Server, own o
 		published = published || !standing.Empty
 	}
 	if published || identities {
-		return fmt.Errorf("no signing keys are stored in %s, but the issuer has had keys: %s", own.store, resumeBy)
+		err := fmt.Errorf("no signing keys are stored in %s, but the issuer has had keys: %s", own.store, resumeBy)
+		if a.begun.empty.Load() != nil { // there is no KeyRing either
+			return a.begun.lost(err.Error())
+		}
+		return err
 	}
-	if err := server.KeyRings.Ensure(ctx, identityv1alpha1.WorkloadIdentities); err != nil {
+	if err := stored.Ensure(ctx); err != nil {
 		return err
 	}
 	a.log.InfoContext(ctx, "the issuer has no keys and no past: making the first ones", "store", own.store.String())
 	if _, _, err := keystore.LoadOrBootstrap(ctx, own.store.Store, keys.NewPrivate, time.Now()); err != nil {
-		why := fmt.Sprintf("the first signing keys could not be made: %v", err)
-		a.begun.empty.Store(&why) // identities without keys would be a past
-		return errors.New(why)
+		return a.begun.lost(fmt.Sprintf("the first signing keys could not be made: %v", err)) // identities without keys would be a past
 	}
 	own.follower.Nudge()
 	return nil

@@ -2,19 +2,26 @@ package apiserver
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -104,5 +111,93 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 	}
 	if len(got.Revoked) != 1 || got.Revoked[0].ID != stolen.ID {
 		t.Errorf("revoked %v", got.Revoked)
+	}
+}
+
+// keptFake is a storage: with a KeyRing, or the error of reading it.
+type keptFake struct {
+	keyRing error
+	ensured bool
+}
+
+func (f *keptFake) KeyRing(context.Context) (*identityv1alpha1.KeyRing, error) {
+	return &identityv1alpha1.KeyRing{}, f.keyRing
+}
+
+func (f *keptFake) Ensure(context.Context) error {
+	f.ensured = true
+	return nil
+}
+
+func (*keptFake) HasIdentities(context.Context) (bool, error) { return false, nil }
+
+// Identities may be created once it is known that the storage has what was in it.
+func TestBeginningOfAStorage(t *testing.T) {
+	const issuer = "https://issuer.example"
+	_, ring := keystoretest.Rings()
+	documents, err := discovery.New(issuer, ring.Published())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := apierrors.NewNotFound(identityv1alpha1.Resource("keyrings"), identityv1alpha1.WorkloadIdentities)
+	for name, test := range map[string]struct {
+		keyRing           error
+		ring, published   bool
+		unreadable        bool
+		creates, ensured  bool
+		keys, refusedWith string
+	}{
+		"the first start":                    {keyRing: unknown, creates: true, ensured: true},
+		"as it was":                          {ring: true, published: true, creates: true},
+		"the keys are lost":                  {published: true, creates: true, keys: "the issuer has had keys"},
+		"the storage is lost":                {keyRing: unknown, ring: true, published: true, keys: "the storage of the API server is empty", refusedWith: "although there are keys"},
+		"both are lost":                      {keyRing: unknown, published: true, keys: "the issuer has had keys", refusedWith: "the issuer has had keys"},
+		"the storage does not answer":        {keyRing: errors.New("no answer"), ring: true, keys: "no answer", refusedWith: "is not known yet"},
+		"no KeyRing, and keys that are shut": {keyRing: unknown, unreadable: true, keys: "other users have access", refusedWith: "is not known yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := publication.Directory(t.TempDir())
+			if test.published {
+				if _, err := folder.Publish(t.Context(), publication.Issue{Documents: documents}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "keys")
+			store, err := keystore.OpenDirectory(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.ring {
+				if err := store.Save(t.Context(), ring, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.unreadable {
+				if err := os.Chmod(path, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a := assembly{
+				o: &Options{PublishDir: string(folder)}, checked: checked{issuer: issuer}, log: slog.New(slog.DiscardHandler), begun: newBeginning(),
+				keySource: ownRing{
+					store:    &keyring.Remembering{Store: store, Outside: func(context.Context) (keys.Past, error) { return keys.Past{}, nil }},
+					follower: keyring.NewFollower(keyring.Following{}),
+				},
+			}
+			stored := &keptFake{keyRing: test.keyRing}
+			err = a.tryBegin(t.Context(), stored)
+			if test.keys == "" && err == nil {
+				a.begun.empty.Store(nil) // as begin does
+			} else if err == nil || !strings.Contains(err.Error(), test.keys) {
+				t.Errorf("got %v, want %q", err, test.keys)
+			}
+			why := ""
+			if text := a.begun.empty.Load(); text != nil {
+				why = *text
+			}
+			if (why == "") != test.creates || !strings.Contains(why, test.refusedWith) || stored.ensured != test.ensured {
+				t.Errorf("identities are refused with %q, and a KeyRing is made: %t; want %q, %t", why, stored.ensured, test.refusedWith, test.ensured)
+			}
+		})
 	}
 }
