@@ -36,6 +36,23 @@ func (boundTo) Each(func(*v1alpha1.CredentialsBinding)) {}
 
 func (boundTo) Retain(func(string) bool) {}
 
+// answers are bindings whose reads take a while, and have errors, in turn.
+type answers struct {
+	boundTo
+	world *world
+	take  time.Duration
+	errs  []error
+}
+
+func (a *answers) Get(ctx context.Context, namespace, name string) (*v1alpha1.CredentialsBinding, error) {
+	a.world.pass(a.take)
+	err := a.errs[0]
+	if a.errs = append(a.errs[1:], err); err != nil {
+		return nil, err
+	}
+	return a.boundTo.Get(ctx, namespace, name)
+}
+
 // bound is a Secret of a user's that names a binding.
 func bound(namespace, name, binding string) *corev1.Secret {
 	secret := labelled(namespace, name, "")

@@ -115,7 +115,12 @@ func TestDataGoes(t *testing.T) {
 		change func(*world, boundTo)
 		event  string
 	}{
-		"the binding is deleted":                     {func(_ *world, b boundTo) { delete(b, "ns/infra") }, "does not exist"},
+		"the binding is deleted":          {func(_ *world, b boundTo) { delete(b, "ns/infra") }, "does not exist"},
+		"reads of the binding are denied": {func(w *world, b boundTo) { w.requestor.Bindings = &answers{b, w, 0, []error{forbidden}} }, "IdentityUnreadable"},
+		"… and not answered meanwhile": {func(w *world, b boundTo) {
+			outage := errors.New("no route to host")
+			w.requestor.Bindings = &answers{b, w, 0, []error{forbidden, outage, apierrors.NewUnauthorized("left"), outage}}
+		}, "IdentityUnreadable"},
 		"it refers to an identity that is not there": {func(_ *world, b boundTo) { b["ns/infra"] = "cherry" }, "does not exist"},
 		"the consent is taken back":                  {func(w *world, _ boundTo) { w.data, w.dataErr = nil, forbidden }, "DataRefused"},
 		"the agent is refused":                       {func(w *world, _ boundTo) { w.data, w.dataErr = nil, apierrors.NewUnauthorized("left") }, "DataRefused"},
@@ -174,6 +179,27 @@ func TestDataStays(t *testing.T) {
 		w.look("ns/s")
 		if after := w.secret("ns/s").ResourceVersion; after != before {
 			t.Errorf("%v: the Secret was written", err)
+		}
+	}
+}
+
+// Neither is a denial of the binding, to an agent that has just started: the agent looks again when a second one would count.
+func TestDataStaysWithItsBindingDenied(t *testing.T) {
+	w, bindings := static(t, bound("ns", "s", "infra"))
+	w.settle("ns/s")
+	before := w.secret("ns/s").ResourceVersion
+	w.requestor.Ledger.Forget(client.ObjectKey{Namespace: "ns", Name: "s"})
+	denied := apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), "infra", errors.New("roles are not read"))
+	w.requestor.Bindings = &answers{bindings, w, time.Second, []error{denied, denied, nil, denied, nil}}
+	for i, want := range []time.Duration{2 * time.Second, 2 * time.Second, 5 * time.Second, 2 * time.Second, 5 * time.Second} {
+		if after := w.look("ns/s"); after != want {
+			t.Errorf("look %d: again after %s, want %s", i, after, want)
+		}
+		if after := w.secret("ns/s").ResourceVersion; after != before {
+			t.Errorf("look %d: the Secret was written", i)
+		}
+		if i > 0 {
+			w.pass(5 * time.Second)
 		}
 	}
 }

@@ -32,6 +32,8 @@ func (s *state) outlived() bool {
 		return false
 	case s.secret.DeletionTimestamp != nil, s.invalid != nil, held.Binding != s.request.Binding, s.grant.value.Denied != "":
 		return true
+	case failures.Of(s.binding.err).Denied():
+		return s.memory.deniedBefore(s.local)
 	case s.binding.err != nil:
 		return answered(s.binding.err)
 	}

@@ -24,6 +24,24 @@ type Entry struct {
 	// mayUse is the last review that allowed a binding to be used, and mayUseAt its time.
 	mayUse   string
 	mayUseAt time.Time
+	// deniedSince is since when each answer about the binding is a denial, or zero.
+	deniedSince time.Time
+}
+
+// bindingAnswered remembers an answer about the binding. No answer changes nothing.
+func (e *Entry) bindingAnswered(err error, now time.Time) {
+	switch {
+	case err != nil && !answered(err):
+	case !failures.Of(err).Denied():
+		e.deniedSince = time.Time{}
+	case e.deniedSince.IsZero():
+		e.deniedSince = now
+	}
+}
+
+// deniedBefore reports whether the binding was denied long enough ago for another denial to count.
+func (e Entry) deniedBefore(now time.Time) bool {
+	return !e.deniedSince.IsZero() && now.Sub(e.deniedSince) >= confirmAfter
 }
 
 // reviewed reports whether a right was reviewed a short while ago.

@@ -201,7 +201,11 @@ func renew(s *state) action {
 
 // bindingFailed is what follows when the binding could not be read.
 func bindingFailed(s *state) action {
-	switch c := failures.Of(s.binding.err); c {
+	c := failures.Of(s.binding.err)
+	if _, copied := tokensecret.CopiedInto(s.secret); copied && c.Denied() {
+		return action{step: wait, after: confirmAfter} // for a second denial
+	}
+	switch c {
 	case failures.IdentityMissing:
 		return orphaned(fmt.Sprintf("CredentialsBinding %s does not exist", s.request.Binding))
 	case failures.AgentUnauthorized:

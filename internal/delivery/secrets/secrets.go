@@ -164,6 +164,7 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 		switch a := next(s); a.step {
 		case readBinding:
 			s.binding = found(r.Bindings.Get(ctx, s.request.Binding.Namespace, s.request.Binding.Name))
+			r.Ledger.Change(s.key, func(e *Entry) { e.bindingAnswered(s.binding.err, r.Clock.Now()) })
 			if s.binding.err == nil && s.binding.value.WorkloadIdentityRef != nil {
 				s.request.Identity = types.NamespacedName{Namespace: s.binding.value.WorkloadIdentityRef.Namespace, Name: s.binding.value.WorkloadIdentityRef.Name}
 			}
