@@ -65,13 +65,13 @@ type Config struct {
 // Handler answers requests for tokens.
 type Handler struct {
 	Config
-	mux  *http.ServeMux
-	room *room
+	mux            *http.ServeMux
+	unknown, known *room // for requests before and after their caller is known
 }
 
 // New returns a Handler.
 func New(config Config) *Handler {
-	h := &Handler{Config: config, mux: http.NewServeMux(), room: newRoom()}
+	h := &Handler{Config: config, mux: http.NewServeMux(), unknown: newRoom(ofAddress, unknownPlaces), known: newRoom(ofNamespace, knownPlaces)}
 	h.mux.HandleFunc("POST /apis/"+v1alpha1.GroupName+"/v1alpha1/namespaces/{namespace}/workloadidentities/{name}/selftoken", h.create)
 	return h
 }

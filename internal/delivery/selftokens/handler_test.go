@@ -342,8 +342,8 @@ func TestRequests(t *testing.T) {
 type waits struct {
 	authenticationclient.TokenReviewInterface
 	*world
-	started chan<- struct{}
-	release <-chan struct{}
+	started chan struct{}
+	release chan struct{}
 }
 
 func (w waits) Create(context.Context, *authenticationv1.TokenReview, metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
@@ -375,21 +375,24 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
+// post requests a token of the identity banana of a namespace, from an address, and returns the code of the answer.
+func post(t *testing.T, handler http.Handler, namespace, address string) int {
+	sent := httptest.NewRequestWithContext(t.Context(), "POST", "/apis/authentication.gardener.cloud/v1alpha1/namespaces/"+namespace+"/workloadidentities/banana/selftoken",
+		strings.NewReader(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`))
+	sent.RemoteAddr = address
+	sent.Header.Set("Authorization", "Bearer pod-of-"+namespace)
+	got := httptest.NewRecorder()
+	handler.ServeHTTP(got, sent)
+	return got.Code
+}
+
 func manyRequests(t *testing.T, bound string, most int, addresses string, wait func(*selftokens.Config, waits)) {
 	w := newWorld()
 	started, release := make(chan struct{}), make(chan struct{})
 	config := w.config()
 	wait(&config, waits{config.Reviews, w, started, release})
 	handler := selftokens.New(config)
-	ask := func(i int) int {
-		sent := httptest.NewRequestWithContext(t.Context(), "POST", "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken",
-			strings.NewReader(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`))
-		sent.RemoteAddr = fmt.Sprintf(addresses, i)
-		sent.Header.Set("Authorization", "Bearer pod-token")
-		got := httptest.NewRecorder()
-		handler.ServeHTTP(got, sent)
-		return got.Code
-	}
+	ask := func(i int) int { return post(t, handler, "fruit", fmt.Sprintf(addresses, i)) }
 	var group sync.WaitGroup
 	for i := range most {
 		group.Go(func() {
@@ -432,5 +435,82 @@ func manyRequests(t *testing.T, bound string, most int, addresses string, wait f
 		if got := w.metric(t, series.name, series.label); got != series.want {
 			t.Errorf("%s %s is %g, want %g", series.name, series.label, got, series.want)
 		}
+	}
+}
+
+// crowd is a world of many namespaces. The reviews of the pods of all but one hang, or the tokens of their identities.
+type crowd struct {
+	waits
+	reviews bool
+}
+
+func (c crowd) hang(namespace string) bool {
+	if namespace == "quiet" {
+		return false
+	}
+	c.started <- struct{}{}
+	<-c.release
+	return true
+}
+
+func (c crowd) Create(_ context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	namespace := strings.TrimPrefix(review.Spec.Token, "pod-of-")
+	if c.reviews && c.hang(namespace) {
+		return nil, errors.New("the API is away")
+	}
+	status := c.review
+	status.User.Username = "system:serviceaccount:" + namespace + ":web"
+	return &authenticationv1.TokenReview{Status: status}, nil
+}
+
+func (c crowd) Token(ctx context.Context, name types.NamespacedName, uid types.UID, binding types.NamespacedName, object *v1alpha1.ContextObject, lifetime time.Duration) (identity.Token, error) {
+	if c.hang(name.Namespace) {
+		return identity.Token{}, errors.New("the identity cluster is away")
+	}
+	return c.world.Token(ctx, name, uid, binding, object, lifetime)
+}
+
+// However many requests a few addresses or namespaces have, there is room for another one.
+func TestRoomForOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		crowds  int
+		reviews bool
+		worked  int // of 16 requests of each
+	}{
+		"beside addresses":       {4, true, 16 + 12 + 9 + 7},
+		"beside namespaces":      {4, false, 4 * 16},
+		"beside many namespaces": {16, false, 13*16 + 12 + 9 + 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			c := crowd{waits{nil, w, make(chan struct{}), make(chan struct{})}, test.reviews}
+			config := w.config()
+			pods := fake.NewClientset()
+			pods.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, w.pod, nil })
+			config.Reviews, config.Tokens, config.Pods = c, c, pods.CoreV1()
+			handler := selftokens.New(config)
+			var group sync.WaitGroup
+			worked := 0
+			for i := range test.crowds * 16 {
+				answer := make(chan int, 1)
+				group.Go(func() {
+					of := i / 16
+					answer <- post(t, handler, fmt.Sprintf("crowd-%d", of), fmt.Sprintf("192.0.2.%d:%d", of, i))
+				})
+				select {
+				case <-c.started:
+					worked++
+				case got := <-answer:
+					if got != http.StatusTooManyRequests {
+						t.Errorf("request %d: %d", i, got)
+					}
+				}
+			}
+			if got := post(t, handler, "quiet", "198.51.100.1:1234"); got != http.StatusCreated || worked != test.worked {
+				t.Errorf("another one: %d, beside %d, want %d", got, worked, test.worked)
+			}
+			close(c.release)
+			group.Wait()
+		})
 	}
 }

@@ -1,43 +1,46 @@
 package selftokens
 
-import (
-	"fmt"
-	"sync"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-)
+import "sync"
 
 const (
-	// maxReviews bounds the requests that are worked on at a time, of callers that are not known yet.
-	maxReviews = 64
-	// maxOfAddress bounds those from one address, of callers that are not known yet: a pod leaves room for others.
-	maxOfAddress = 16
-	// maxOfNamespace bounds those of the pods of one namespace, likewise.
-	maxOfNamespace = 16
+	// unknownPlaces is how many requests are worked on at a time whose callers are not known yet.
+	unknownPlaces = 64
+	// knownPlaces is how many of pods that are known. These may wait long for the identity cluster, and keep no unknown ones out meanwhile.
+	knownPlaces = 256
+	// maxOfOne bounds those of one address, or of the pods of one namespace.
+	maxOfOne = 16
 )
 
-// room counts the requests that are worked on, of each namespace and address and, by the empty name, of all. No namespace has the name of an
-// address: it would have a dot or a colon.
+// room has the places for requests that are worked on.
 type room struct {
-	mu sync.Mutex
-	of map[string]int
+	of bound // whose places are counted: those of an address, or of a namespace
+
+	mu   sync.Mutex
+	free int
+	held map[string]int
 }
 
-func newRoom() *room { return &room{of: map[string]int{}} }
+func newRoom(of bound, places int) *room { return &room{of: of, free: places, held: map[string]int{}} }
 
-// begin returns an error (429) if as many requests are worked on as may be. Otherwise the caller must call done at the end.
-func (r *room) begin(whose string, most int) (done func(), err error) {
+// begin takes a place, which done gives back, or returns the bound that is in the way. An address, or a namespace, that holds a third as many
+// places as are free gets no more: the fuller the room, the fewer each has, and the last ones are for those without a place.
+func (r *room) begin(whose string) (done func(), over bound) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.of[whose] >= most {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%d requests for tokens of pods are worked on, as many as may be at a time", most), 1)
+	switch held := r.held[whose]; {
+	case r.free == 0:
+		return nil, ofAll
+	case held >= maxOfOne || 3*held >= r.free:
+		return nil, r.of
 	}
-	r.of[whose]++
+	r.free--
+	r.held[whose]++
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.of[whose]--; r.of[whose] == 0 {
-			delete(r.of, whose)
+		r.free++
+		if r.held[whose]--; r.held[whose] == 0 {
+			delete(r.held, whose)
 		}
-	}, nil
+	}, ""
 }

@@ -29,19 +29,7 @@ func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, fmt.Errorf("read the address of a request: %w", err)
 	}
-	left, err := h.begin(ofAddress, host, maxOfAddress)
-	if err != nil {
-		return v1alpha1.TokenRequestStatus{}, err
-	}
-	defer left()
-	done, err := h.begin(ofAll, "", maxReviews)
-	if err != nil {
-		return v1alpha1.TokenRequestStatus{}, err
-	}
-	defer done()
-	h.Recorder.inFlight.Inc()
-	defer h.Recorder.inFlight.Dec()
-	caller, err := h.caller(ctx, name, podToken)
+	caller, err := h.caller(ctx, name, podToken, host)
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, err
 	}
@@ -55,16 +43,28 @@ func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken
 	return status, nil
 }
 
-// begin returns an error (429) if one more request would be over a bound. Otherwise the caller must call done at the end.
-func (h *Handler) begin(b bound, whose string, most int) (done func(), err error) {
-	if done, err = h.room.begin(whose, most); err != nil {
-		h.Recorder.turnedAway.WithLabelValues(string(b)).Inc()
+// begin takes a place for a request. It returns an error (429) if no place is left; otherwise the caller must call done at the end.
+func (h *Handler) begin(room *room, whose string) (done func(), err error) {
+	left, over := room.begin(whose)
+	if over != "" {
+		h.Recorder.turnedAway.WithLabelValues(string(over)).Inc()
+		return nil, apierrors.NewTooManyRequests("as many requests for tokens of pods are worked on as may be at a time", 1)
 	}
-	return done, err
+	h.Recorder.inFlight.Inc()
+	return func() {
+		h.Recorder.inFlight.Dec()
+		left()
+	}, nil
 }
 
-// caller has the workload cluster verify the token of a pod: one for another audience, such as the API server itself, is not accepted.
-func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token identity.Token) (boundtoken.Caller, error) {
+// caller has the workload cluster verify the token of a pod: one for another audience, such as the API server itself, is not accepted. The place
+// of a request whose caller is not known yet is free again after it.
+func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token identity.Token, host string) (boundtoken.Caller, error) {
+	done, err := h.begin(h.unknown, host)
+	if err != nil {
+		return boundtoken.Caller{}, err
+	}
+	defer done()
 	review, err := h.Reviews.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token.Reveal(), Audiences: []string{v1alpha1.AudienceAgent}},
 	}, metav1.CreateOptions{})
@@ -92,7 +92,7 @@ func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token i
 // identity cluster.
 func (h *Handler) tokenOf(ctx context.Context, name types.NamespacedName, caller boundtoken.Caller) (v1alpha1.TokenRequestStatus, string, error) {
 	none := v1alpha1.TokenRequestStatus{}
-	done, err := h.begin(ofNamespace, caller.Namespace, maxOfNamespace)
+	done, err := h.begin(h.known, caller.Namespace)
 	if err != nil {
 		return none, "", err
 	}
