@@ -111,6 +111,7 @@ func TestInstallOnANode(t *testing.T) {
 	subject := verified(t, i.client)
 	i.podHasItsIdentity(t)
 	i.staysAvailable(t)
+	i.isReachedWithoutKeys(t)
 
 	// TestPartsOnANode uninstalls while they run.
 	i.endProcesses(t)
@@ -152,6 +153,45 @@ func (i *installation) imageIsMissing(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// isReachedWithoutKeys revokes all keys that sign. New replicas are ready all the same: the command that lets others sign is a request to them.
+func (i *installation) isReachedWithoutKeys(t *testing.T) {
+	t.Helper()
+	run := func(program string, arguments ...string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), controlplane.Program(program), append(arguments, "--kubeconfig", i.kubeconfig)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s\n%s", program, arguments, err, output, state(t, i.client, system))
+		}
+	}
+	ring, err := dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "identity.credence.dev", Version: "v1alpha1", Resource: "keyrings"}).Get(t.Context(), "workload-identities", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := unstructured.NestedSlice(ring.Object, "status", "keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range all {
+		if key := each.(map[string]any); key["state"] == "active" {
+			run("credence", "keys", "revoke", key["id"].(string), "--reason", "a drill", "--yes", "--wait", "0")
+		}
+	}
+	eventually(t, func(ctx context.Context) error {
+		raw, err := requestToken(ctx, i.client)
+		if !apierrors.IsServiceUnavailable(err) || !strings.Contains(string(raw), "active") {
+			return fmt.Errorf("a token without keys: %w %s", err, raw)
+		}
+		return nil
+	})
+	run("kubectl", "rollout", "restart", "deployment/credence-apiserver", "-n", system)
+	run("kubectl", "rollout", "status", "deployment/credence-apiserver", "-n", system, "--timeout", "5m")
+	run("credence", "keys", "rotate", "--now", "--accept-refusals", "--reason", "the drill is over")
+	eventually(t, func(ctx context.Context) error {
+		_, err := requestToken(ctx, i.client)
+		return err
+	})
 }
 
 // endProcesses ends all processes of the installation, which can delete nothing afterwards.
@@ -238,11 +278,16 @@ func verified(t *testing.T, client kubernetes.Interface) string {
 	return subject
 }
 
+// requestToken requests a token of the identity app.
+func requestToken(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
+	return client.CoreV1().RESTClient().Post().AbsPath("/apis/authentication.gardener.cloud/v1alpha1/namespaces/default/workloadidentities/app/token").
+		Body([]byte(`{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": {}}`)).DoRaw(ctx)
+}
+
 // issue returns a token of the identity app.
 func issue(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
-	raw, err := client.CoreV1().RESTClient().Post().AbsPath("/apis/authentication.gardener.cloud/v1alpha1/namespaces/default/workloadidentities/app/token").
-		Body([]byte(`{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": {}}`)).DoRaw(t.Context())
+	raw, err := requestToken(t.Context(), client)
 	if err != nil {
 		t.Fatalf("request a token: %v\n%s", err, raw)
 	}
