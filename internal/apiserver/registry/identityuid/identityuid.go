@@ -3,12 +3,18 @@
 // replicas that take the same uid at once, the storage lets one. It never reads identities.
 //
 // A uid that a server makes begins with those of a block, whose object is stored before any of them is made: so it is known for one that was made here
-// without an object of its own, until its identity is deleted.
+// without an object of its own, until its identity is deleted. It ends with a proof of the name that it was made for, by the key of the block: so no other identity is
+// given it, whatever else is stored.
 package identityuid
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -37,8 +43,12 @@ const (
 	page = 1000
 	// blockSize is how many uids are made of a block.
 	blockSize = 256
-	// blockName is how much of a uid is the name of its block: 48 random bits. 74 are left to each uid.
+	// blockName is how much of a uid is the name of its block: 48 random bits.
 	blockName = len("12b580fe-1f74")
+	// proven is how much of a uid is before its proof: 42 random bits after those of the block. 32 are left to the proof.
+	proven = len("12b580fe-1f74-4195-852b-e1a7")
+	// proofSize is how much of a uid is its proof.
+	proofSize = len("4b03496a")
 )
 
 // IdentityUID is what is stored of a uid, which is its name, or of a block, which has no identity.
@@ -47,6 +57,8 @@ type IdentityUID struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Identity is the WorkloadIdentity that has the uid, or had it.
 	Identity Identity `json:"identity"`
+	// Key is that of a block, secret. Blocks of earlier versions have none.
+	Key []byte `json:"key,omitempty"`
 }
 
 // Identity names a WorkloadIdentity.
@@ -64,7 +76,7 @@ type IdentityUIDList struct {
 
 // DeepCopyObject implements runtime.Object.
 func (u *IdentityUID) DeepCopyObject() runtime.Object {
-	return &IdentityUID{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Identity: u.Identity}
+	return &IdentityUID{TypeMeta: u.TypeMeta, ObjectMeta: *u.ObjectMeta.DeepCopy(), Identity: u.Identity, Key: bytes.Clone(u.Key)}
 }
 
 // DeepCopyObject implements runtime.Object.
@@ -92,8 +104,8 @@ type Store struct {
 	prefix  string
 
 	mu    sync.Mutex
-	block string // of the uids that are made
-	left  int    // how many more are made of it
+	block *IdentityUID // of the uids that are made
+	left  int          // how many more are made of it
 }
 
 // New returns the store of a server.
@@ -115,13 +127,13 @@ func (s *Store) keyOf(obj runtime.Object) (string, error) {
 	return s.prefix + obj.(*IdentityUID).Name, nil
 }
 
-// Make returns a uid for a new identity, which no identity has, had, or can be given.
-func (s *Store) Make(ctx context.Context) (types.UID, error) {
+// Make returns a uid for a new identity, which no identity has or had, and which no other one can be given.
+func (s *Store) Make(ctx context.Context, of Identity) (types.UID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.left == 0 {
-		block := string(uuid.NewUUID())[:blockName]
-		if err := s.create(ctx, block, Identity{}); storage.IsExist(err) {
+		block := &IdentityUID{ObjectMeta: metav1.ObjectMeta{Name: string(uuid.NewUUID())[:blockName]}, Key: []byte(rand.Text())}
+		if err := s.create(ctx, block); storage.IsExist(err) {
 			continue
 		} else if err != nil {
 			return "", err
@@ -129,15 +141,23 @@ func (s *Store) Make(ctx context.Context) (types.UID, error) {
 		s.block, s.left = block, blockSize
 	}
 	s.left--
-	return types.UID(s.block + string(uuid.NewUUID())[blockName:]), nil
+	return s.block.uid(s.block.Name+string(uuid.NewUUID())[blockName:proven], of), nil
 }
 
-func (s *Store) create(ctx context.Context, name string, of Identity) error {
-	return s.storage.Create(ctx, s.prefix+name, &IdentityUID{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}, Identity: of}, nil, 0)
+// uid completes a uid of the block, for an identity, with its proof.
+func (u *IdentityUID) uid(beginning string, of Identity) types.UID {
+	mac := hmac.New(sha256.New, u.Key)
+	_, _ = mac.Write([]byte(beginning + "/" + of.Namespace + "/" + of.Name)) // it never fails
+	return types.UID(beginning + hex.EncodeToString(mac.Sum(nil))[:proofSize])
 }
 
-// Take makes a uid that a user has chosen that of an identity, for good, or returns ErrTaken. An identity may take its own again, once it was
-// deleted. With dryRun nothing is stored.
+func (s *Store) create(ctx context.Context, uid *IdentityUID) error {
+	uid.CreationTimestamp = metav1.Now()
+	return s.storage.Create(ctx, s.prefix+uid.Name, uid, nil, 0)
+}
+
+// Take makes a uid that a user has chosen that of an identity, for good, or returns ErrTaken. An identity may take its own again: one that was
+// deleted, or that a storage has lost which is put back from before it. With dryRun nothing is stored.
 func (s *Store) Take(ctx context.Context, uid types.UID, of Identity, dryRun bool) error {
 	found, err := s.find(ctx, string(uid))
 	switch {
@@ -148,7 +168,7 @@ func (s *Store) Take(ctx context.Context, uid types.UID, of Identity, dryRun boo
 	}
 	if block, err := s.find(ctx, blockOf(uid)); err != nil {
 		return err
-	} else if block != nil {
+	} else if block != nil && !block.madeFor(uid, of) {
 		return ErrTaken
 	}
 	if dryRun {
@@ -159,7 +179,7 @@ func (s *Store) Take(ctx context.Context, uid types.UID, of Identity, dryRun boo
 
 // Keep stores for good that a uid is that of an identity, or returns ErrTaken if it is known to be that of another one.
 func (s *Store) Keep(ctx context.Context, uid types.UID, of Identity) error {
-	if err := s.create(ctx, string(uid), of); !storage.IsExist(err) {
+	if err := s.create(ctx, &IdentityUID{ObjectMeta: metav1.ObjectMeta{Name: string(uid)}, Identity: of}); !storage.IsExist(err) {
 		return err
 	}
 	found, err := s.find(ctx, string(uid))
@@ -183,6 +203,11 @@ func (u *IdentityUID) check(of Identity) error {
 		return ErrTaken
 	}
 	return nil
+}
+
+// madeFor reports whether a uid of the block was made for an identity.
+func (u *IdentityUID) madeFor(uid types.UID, of Identity) bool {
+	return len(u.Key) > 0 && uid == u.uid(string(uid)[:min(proven, len(uid))], of)
 }
 
 // blockOf is the name of the block that a uid is of, if a server has made it.

@@ -61,7 +61,7 @@ func (r *REST) identify(ctx context.Context, obj runtime.Object, options *metav1
 	wi := obj.(*v1alpha1.WorkloadIdentity)
 	adopted, err := r.adopt(ctx, wi)
 	if err == nil && !adopted && len(options.DryRun) == 0 {
-		wi.UID, err = r.uids.Make(ctx)
+		wi.UID, err = r.uids.Make(ctx, nameOf(wi))
 		err = storeerr.InterpretCreateError(err, v1alpha1.Resource("workloadidentities"), wi.Name)
 	}
 	return func(context.Context, bool) {}, err

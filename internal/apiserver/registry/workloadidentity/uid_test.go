@@ -2,6 +2,9 @@ package workloadidentity
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -76,13 +79,14 @@ func newShelf(t *testing.T) (*shelf, *identityuid.Store) {
 	return s, uids
 }
 
-// Many uids are one write, all differ, and none of them can be given to another identity, nor to its own before that was deleted.
+// Many uids are one write, all differ, and none of them can be given to another identity than it was made for.
 func TestUIDsAreMadeInBlocks(t *testing.T) {
 	s, uids := newShelf(t)
+	own, other := identityuid.Identity{Namespace: "ns", Name: "own"}, identityuid.Identity{Namespace: "ns", Name: "other"}
 	made := map[types.UID]bool{}
 	var last types.UID
 	for range 300 {
-		uid, err := uids.Make(t.Context())
+		uid, err := uids.Make(t.Context(), own)
 		if err != nil || made[uid] || !uuids.MatchString(string(uid)) || uid[14] != '4' {
 			t.Fatalf("uid %q, made before: %t, %v", uid, made[uid], err)
 		}
@@ -91,16 +95,33 @@ func TestUIDsAreMadeInBlocks(t *testing.T) {
 	if len(s.log) != 2 {
 		t.Errorf("%d writes for 300 uids, want 2", len(s.log))
 	}
-	own, other := identityuid.Identity{Namespace: "ns", Name: "own"}, identityuid.Identity{Namespace: "ns", Name: "other"}
 	want := func(what string, err, want error) {
 		t.Helper()
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
-	for _, dryRun := range []bool{true, false} {
-		want("its own", uids.Take(t.Context(), last, own, dryRun), identityuid.ErrTaken)
+	for changed := range len(last) {
+		altered := []byte(last)
+		if altered[changed] == '-' || changed < len("12b580fe-1f74-") {
+			continue
+		}
+		altered[changed] ^= 1
+		want("one that was not made", uids.Take(t.Context(), types.UID(altered), own, true), identityuid.ErrTaken)
 	}
+	want("another one", uids.Take(t.Context(), last, other, true), identityuid.ErrTaken)
+	want("another namespace", uids.Take(t.Context(), last, identityuid.Identity{Namespace: "other", Name: "own"}, true), identityuid.ErrTaken)
+	want("a short one", uids.Take(t.Context(), last[:20], own, true), identityuid.ErrTaken)
+	want("its own, dry run", uids.Take(t.Context(), last, own, true), nil)
+	if len(s.log) != 2 {
+		t.Error("a dry run has stored a uid")
+	}
+	for _, block := range s.uids {
+		block.Key = nil
+	}
+	forged := hmac.New(sha256.New, nil)
+	_, _ = forged.Write([]byte(string(last[:28]) + "/ns/other"))
+	want("of a block without a key", uids.Take(t.Context(), last[:28]+types.UID(hex.EncodeToString(forged.Sum(nil))[:8]), other, true), identityuid.ErrTaken)
 	want("deleted", uids.Keep(t.Context(), last, own), nil)
 	want("deleted again", uids.Keep(t.Context(), last, own), nil)
 	want("the deletion of another one", uids.Keep(t.Context(), last, other), identityuid.ErrTaken)
@@ -115,11 +136,11 @@ func TestUIDsAreMadeInBlocks(t *testing.T) {
 	s.broken = errors.New("disk full")
 	want("no more", uids.Take(t.Context(), "22b580fe-1f74-4195-852b-e1a74b03496a", own, false), s.broken)
 	for range 512 - 300 {
-		if _, err := uids.Make(t.Context()); err != nil {
+		if _, err := uids.Make(t.Context(), own); err != nil {
 			t.Fatalf("of the block that is stored: %v", err)
 		}
 	}
-	if uid, err := uids.Make(t.Context()); !errors.Is(err, s.broken) {
+	if uid, err := uids.Make(t.Context(), own); !errors.Is(err, s.broken) {
 		t.Errorf("uid %q, %v of a block that can't be stored", uid, err)
 	}
 }
