@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -138,6 +139,8 @@ func (b *Backup) check() error {
 			return fmt.Errorf("identity %s: subject or issuer are not those of its name, its uid and the backup", nameOf(wi))
 		case seen[nameOf(wi)] || seen[string(wi.UID)]:
 			return fmt.Errorf("identity %s: its name or uid is there twice", nameOf(wi))
+		case !equality.Semantic.DeepEqual(kept(wi), *wi):
+			return fmt.Errorf("identity %s: it has more than is kept of one", nameOf(wi))
 		}
 		seen[nameOf(wi)], seen[string(wi.UID)] = true, true
 	}

@@ -2,6 +2,8 @@ package backup_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -102,6 +104,52 @@ func TestDamage(t *testing.T) {
 	other := bytes.Replace(file, []byte(`"credenceBackup":1`), []byte(`"credenceBackup":2`), 1)
 	if _, err := backup.Decode(other, nil); err == nil || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("another version: %v", err)
+	}
+}
+
+// A file of the right checksum is refused where it has more than a backup keeps of an identity.
+func TestChanged(t *testing.T) {
+	file, err := sample(t).Encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := func(place, change string) []byte {
+		var envelope struct {
+			CredenceBackup int             `json:"credenceBackup"`
+			SHA256         string          `json:"sha256"`
+			Content        json.RawMessage `json:"content"`
+		}
+		if err := json.Unmarshal(file, &envelope); err != nil || !bytes.Contains(envelope.Content, []byte(place)) {
+			t.Fatalf("%s in %s: %v", place, envelope.Content, err)
+		}
+		envelope.Content = bytes.Replace(envelope.Content, []byte(place), []byte(change), 1)
+		envelope.SHA256 = fmt.Sprintf("%x", sha256.Sum256(envelope.Content))
+		changed, err := json.Marshal(envelope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	const name = `"name":"cart"`
+	if _, err := backup.Decode(forged(name, name), nil); err != nil {
+		t.Fatalf("unchanged: %v", err)
+	}
+	for place, more := range map[string][]string{
+		name: {
+			`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"u"}]`, `"finalizers":["example.com/f"]`, `"generateName":"cart-"`,
+			`"deletionTimestamp":"2026-11-22T19:30:00Z"`, `"resourceVersion":"7"`, `"managedFields":[{"manager":"m"}]`,
+		},
+		`"kind":"WorkloadIdentity"`: {`"kind":"Secret"`},
+		`"status":{`:                {`"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":null,"reason":"r","message":"m"}],`},
+	} {
+		for _, change := range more {
+			if place == name {
+				change = name + "," + change
+			}
+			if _, err := backup.Decode(forged(place, change), nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "shop/cart: it has more than is kept of one") {
+				t.Errorf("%s: %v", change, err)
+			}
+		}
 	}
 }
 
