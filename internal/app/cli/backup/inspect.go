@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"filippo.io/age"
@@ -75,8 +76,8 @@ func newInspect(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what is in a backup",
-		Long: `Check a backup, and show what is in it: issuer, time, identities, and the keys of the
-ring if it is in it. Private keys are not shown. No cluster is needed.`,
+		Long: `Check a backup, and show what is in it: issuer, time, identities with the account and
+the hosts that their tokens are for, and the keys of the ring if it is in it. Private keys are not shown. No cluster is needed.`,
 		Example: `  credence backup inspect before-upgrade.backup
   credence backup inspect credence.backup --age-key key.txt -o json`,
 		Args: command.ExactlyOne("the FILE of a backup"),
@@ -107,9 +108,10 @@ func (i *inspect) run(file string) error {
 	); err != nil || len(b.Identities) == 0 {
 		return err
 	}
-	rows := [][]string{{"NAMESPACE", "NAME", "TYPE", "SUBJECT"}}
+	rows := [][]string{{"NAMESPACE", "NAME", "TYPE", "AUDIENCES", "SUBJECT", "ACCOUNT"}}
 	for _, wi := range b.Identities {
-		rows = append(rows, []string{wi.Namespace, wi.Name, wi.Spec.TargetSystem.Type, wi.Status.Sub})
+		system := wi.Spec.TargetSystem
+		rows = append(rows, []string{wi.Namespace, wi.Name, system.Type, strings.Join(wi.Spec.Audiences, ","), wi.Status.Sub, wording.OrDash(account(system))})
 	}
 	if _, err := fmt.Fprintln(i.Out); err != nil {
 		return err

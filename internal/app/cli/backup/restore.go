@@ -41,6 +41,9 @@ func newRestore(terminal *screen.Terminal, kube *connection.Flags) *cobra.Comman
 tokens have the same subject, and what trusted it goes on to trust it. Relying
 parties that the KeyRing lacks are added to it.
 
+Each is shown with its audiences, its account and the hosts that its tokens are sent
+to: a file can be changed by who may write it.
+
 Existing objects are never changed. If an identity exists otherwise than in the backup,
 it was changed or made anew since, and nothing is restored, unless --keep-newer
 leaves these as they are. Namespaces must exist. You need the ClusterRole
@@ -131,6 +134,11 @@ func (r *restore) print(b *backup.Backup, plan backup.Plan, settings []backup.Di
 	lines := []string{fmt.Sprintf("Backup of %s, issuer %s", b.CreatedAt.Format("2006-01-02 15:04:05 MST"), b.Issuer)}
 	for _, wi := range plan.Create {
 		lines = append(lines, fmt.Sprintf("+ %s/%s: %s", wi.Namespace, wi.Name, wi.Status.Sub))
+		spec := fmt.Sprintf("    %s for %s", wi.Spec.TargetSystem.Type, strings.Join(wi.Spec.Audiences, ", "))
+		if account := account(wi.Spec.TargetSystem); account != "" {
+			spec += "; " + account
+		}
+		lines = append(lines, spec)
 	}
 	for _, party := range plan.RelyingParties {
 		lines = append(lines, "+ KeyRing: relying party "+party.Name)
