@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -16,8 +17,42 @@ func samePath(a, b string) bool { return a == b }
 
 func tooLarge(err error) bool { return errors.Is(err, syscall.E2BIG) }
 
-// trusted checks owner and mode of path, and of every folder above it.
+// maxLinks is how many symbolic links a kernel follows.
+const maxLinks = 40
+
+// trusted checks owner and mode of the file at path, of each symbolic link on the way to it, in the middle of a path too, and of every folder
+// above these.
 func trusted(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	at, names := "/", strings.Split(path, "/") // no link is in at
+	for links := 0; len(names) > 0; {
+		name := names[0]
+		names = names[1:]
+		next := filepath.Join(at, name) // of "..", the folder above
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next // what is missing is found in the end
+			continue
+		}
+		if links++; links > maxLinks {
+			return fmt.Errorf("more than %d symbolic links lead from %q", maxLinks, path)
+		}
+		if err := owned(next); err != nil {
+			return err
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		names = append(strings.Split(target, "/"), names...)
+	}
+	return owned(at)
+}
+
+// owned checks owner and mode of path, and of every folder above it.
+func owned(path string) error {
 	for ; ; path = filepath.Dir(path) {
 		info, err := os.Lstat(path)
 		if err != nil {

@@ -116,10 +116,8 @@ func (p Policy) check(command, path string, args []string, env []EnvVar) (string
 		}
 	}
 	if p.TrustedOwner {
-		for _, checked := range []string{path, resolved} {
-			if err := trusted(checked); err != nil {
-				return "", &PolicyError{Command: command, Path: checked, Reason: err.Error()}
-			}
+		if err := trusted(path); err != nil {
+			return "", &PolicyError{Command: command, Path: path, Reason: err.Error()}
 		}
 	}
 	return resolved, nil

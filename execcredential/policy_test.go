@@ -143,7 +143,13 @@ func TestTrustedOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(open, 0o777); err != nil {
+	// A link leads over one in a folder of others; and so does one to a folder, in the middle of a path.
+	for name, target := range map[string]string{"chain": filepath.Join(open, "link"), "over": "../open/../safe/link", "through": filepath.Join(open, "folder", "plugin")} {
+		if err := os.Symlink(target, filepath.Join(safe, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(safe, filepath.Join(open, "folder")), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
@@ -152,6 +158,9 @@ func TestTrustedOwner(t *testing.T) {
 		filepath.Join(safe, "writable"): "writable",
 		filepath.Join(open, "plugin"):   `open"`,
 		filepath.Join(open, "link"):     `open"`,
+		filepath.Join(safe, "chain"):    `open"`,
+		filepath.Join(safe, "through"):  `open"`,
+		filepath.Join(safe, "over"):     "",
 	} {
 		pool, _ := newPool(t, execcredential.Options{Policy: execcredential.Policy{TrustedOwner: true}})
 		_, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
