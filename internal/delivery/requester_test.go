@@ -16,7 +16,7 @@ import (
 
 // The user who labelled a Secret is reviewed at each renewal, with all that the API server knew of them.
 func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
-	alice := authority.Subject{Name: "alice", UID: "u-alice", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"scopes": {"a", "b"}}}
+	alice := authority.Subject{Name: "alice;id", UID: "u-alice", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"scopes": {"a", "b"}}}
 	w := newWorld(t, labelled("ns", "s", "banana"), labelled("ns", "of-before", "banana"))
 	w.addIdentity("ns", "banana", "u1")
 	w.edit("ns/s", func(s *corev1.Secret) {
@@ -34,12 +34,12 @@ func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
 		t.Errorf("%d tokens; reviewed (-want +got):\n%s", len(w.tokens), diff)
 	}
 
-	w.denied["alice"] = true
+	w.denied[alice.Name] = true
 	w.pass(45 * time.Minute)
 	if wait := w.look("ns/s"); len(w.tokens) != 2 || wait <= 0 || secrets.Stored(w.secret("ns/s")) == nil {
 		t.Errorf("%d tokens after the right was taken away, tried again after %s, want the old one kept", len(w.tokens), wait)
 	}
-	if event := w.event(); !strings.Contains(event, "UseDenied alice, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity ns/banana") || !strings.Contains(event, v1alpha1.AnnotationRequester+"=me") {
+	if event := w.event(); !strings.Contains(event, "UseDenied alice;id, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity ns/banana") || !strings.Contains(event, "--user='alice;id'; or a user") || !strings.Contains(event, v1alpha1.AnnotationRequester+"=me") {
 		t.Errorf("the Event is %q", event)
 	}
 	if event := w.event(); event != "" {

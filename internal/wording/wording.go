@@ -104,6 +104,17 @@ func Quoted(values ...string) string {
 	return strings.Join(words, ", ")
 }
 
+// plain are the words that need no quotes in a shell, nor are read as an option.
+var plain = regexp.MustCompile(`^[\w./][\w./:=@%+,-]*$`)
+
+// Argument is a word as one argument of a command for a POSIX shell.
+func Argument(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 // OrDash is a text, or - in place of none.
 func OrDash(s string) string {
 	return cmp.Or(s, "-")

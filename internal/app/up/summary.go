@@ -8,14 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // writeSummary prints where everything is, and three commands that work as they stand.
 func writeSummary(out io.Writer, i installation) error {
-	kubeconfig, authority := shell(nearest(i.dir.Kubeconfig())), shell(nearest(i.dir.CAFile()))
+	kubeconfig, authority := wording.Argument(nearest(i.dir.Kubeconfig())), wording.Argument(nearest(i.dir.CAFile()))
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintf(table, "\nCredence is ready%s.\n\n", i.timesOfStart())
 	rows := [][2]string{
@@ -66,13 +67,13 @@ func (i installation) timesOfStart() string {
 }
 
 // program is how this program was called, as it can be called again from the same folder.
-func program() string { return shell(os.Args[0]) }
+func program() string { return wording.Argument(os.Args[0]) }
 
 // kubectl is the one that was built with this program, for those who have no other.
 func kubectl() string {
 	if beside := filepath.Join(filepath.Dir(os.Args[0]), "kubectl"); strings.ContainsRune(os.Args[0], filepath.Separator) {
 		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-			return shell(beside)
+			return wording.Argument(beside)
 		}
 	}
 	return "kubectl"
@@ -89,14 +90,4 @@ func nearest(path string) string {
 		return path
 	}
 	return relative
-}
-
-var plainWord = regexp.MustCompile(`^[\w./:=@%+,-]+$`)
-
-// shell quotes a word for a POSIX shell where it needs to be.
-func shell(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

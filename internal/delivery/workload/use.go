@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // MayUse reviews whether a user of the workload cluster may use an identity or a binding. An error is an outage, not a denial: an authorizer that
@@ -54,7 +55,7 @@ func Denied(ctx context.Context, reviews authority.Reviewer, secret metav1.Objec
 		return fmt.Sprintf("%s, on whose behalf the Secret is filled, may no longer use the %s %s, so no new token is written: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it again, "+
 			"for instance with: kubectl create rolebinding NAME -n %s --clusterrole=%s --user=%s; or a user who may use it takes the Secret over: "+
 			"kubectl annotate secret %s -n %s --overwrite %s=me",
-			user.Name, what, used, used.Namespace, role, user.Name, secret.GetName(), secret.GetNamespace(), v1alpha1.AnnotationRequester), nil
+			user.Name, what, used, used.Namespace, role, wording.Argument(user.Name), secret.GetName(), secret.GetNamespace(), v1alpha1.AnnotationRequester), nil
 	}
 	account := types.NamespacedName{Namespace: request.Context.Namespace, Name: request.Context.Name}
 	allowed, err := MayUse(ctx, reviews, AccountUser(account, request.Context.UID), authority.WorkloadIdentities, request.Identity)

@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
-	"github.com/credence-id/credence/internal/trust"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -176,18 +174,7 @@ func (c *can) print(answer *canAnswer, program string) {
 		if answer.Subject.Kind == rbacv1.GroupKind {
 			group = "--group "
 		}
-		line("right", fmt.Sprintf("an admin of the namespace gives it by: %s access grant -n %s %s-- %s %s", program, answer.Namespace, group, argument(access.UserName(answer.Subject)), answer.ServiceAccount))
+		line("right", fmt.Sprintf("an admin of the namespace gives it by: %s access grant -n %s %s-- %s %s", program, answer.Namespace, group, wording.Argument(access.UserName(answer.Subject)), answer.ServiceAccount))
 	}
 	c.Notes(answer.Notes)
-}
-
-// plain are the names that need no quotes in a shell.
-var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9@._:/=+-]*$`)
-
-// argument is a name as an argument in a command of a shell, as the admission policies write it.
-func argument(name string) string {
-	if plain.MatchString(name) {
-		return name
-	}
-	return trust.Shell(name)
 }
