@@ -153,7 +153,7 @@ func printConformance(w io.Writer, report conformance.Report) error {
 			}
 			detail = strings.Join(details, "; and ")
 		}
-		fmt.Fprintf(&text, "%-7s  %-*s  %s\n", check.Verdict, width, check.Name, detail)
+		fmt.Fprintf(&text, "%-7s  %-*s  %s\n", check.Verdict, width, check.Name, wording.OneLine(detail))
 	}
 	counts := counts(report)
 	fmt.Fprintf(&text, "%d checks of %s: %d passed, %d warned, %d failed, %d skipped\n",
