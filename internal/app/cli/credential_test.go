@@ -66,6 +66,10 @@ func TestLogInByBrowser(t *testing.T) {
 	if code != 0 || !strings.Contains(status, `"renewable": true`) || wording.Redact(status) != status {
 		t.Errorf("status: exit code %d\n%s", code, status)
 	}
+	// The secret of a client goes to no other provider, which a cluster may have named.
+	if code, _, errOut := run("logout", "--all", "--client-secret-file", "secret"); code != command.ExitUsage || !strings.Contains(errOut, " of "+issuer.Issuer) || issuer.Requests("/revoke") != 0 {
+		t.Errorf("logout with a secret: exit code %d, %d requests to revoke\n%s", code, issuer.Requests("/revoke"), errOut)
+	}
 	if code, out, errOut := run("logout", "--all"); code != 0 || !strings.HasPrefix(out, "Forgotten: ") {
 		t.Errorf("logout: exit code %d, %q\n%s", code, out, errOut)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,7 +87,7 @@ Tokens and certificates that clients hold already stay valid until they expire.`
 		ValidArgsFunction: completeIDs(&l.cacheFolder),
 	}
 	cmd.Flags().BoolVar(&l.all, "all", false, "Remove all of them")
-	cmd.Flags().StringVar(&l.secretFile, "client-secret-file", "", "The file with the secret of a confidential client, to revoke its tokens")
+	cmd.Flags().StringVar(&l.secretFile, "client-secret-file", "", "The file with the secret of a confidential client, to revoke its tokens; with the IDs of that client alone")
 	provider.CacheFolderFlag(cmd.Flags(), &l.cacheFolder)
 	return cmd
 }
@@ -113,6 +115,9 @@ func (l *logout) run(cmd *cobra.Command, args []string) error {
 		}
 		list = chosen
 	}
+	if clients := clientsOf(list); l.secretFile != "" && (l.all || len(clients) > 1) {
+		return command.Usage(cmd, "--client-secret-file has the secret of one client, which must go to the provider of that alone: give the IDs of one of: "+strings.Join(clients, ", "))
+	}
 	var failed error
 	for _, kept := range list {
 		if err := l.forget(cmd, folder, kept); err != nil {
@@ -127,6 +132,18 @@ func (l *logout) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return failed
+}
+
+// clientsOf are the clients of logins, with the providers that their secrets are for.
+func clientsOf(list []credential.Kept) []string {
+	var clients []string
+	for _, kept := range list {
+		if kept.Key["source"] == "oidc" {
+			clients = append(clients, wording.OneLine(kept.Key["clientID"]+" of "+kept.Key["issuer"]))
+		}
+	}
+	slices.Sort(clients)
+	return slices.Compact(clients)
 }
 
 // forget removes one first: what cannot be revoked must not stay because of that.
