@@ -35,6 +35,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
+	"github.com/credence-id/credence/internal/delivery/workers"
 	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
@@ -104,11 +105,11 @@ type Agent struct {
 	watch      *secretwatch.Cache // nil: of fixed namespaces
 	namespaces []string           // these
 	delivery   string             // of namespaces without the label for it
-	secrets    queue              // of secrets.Controller
-	wanted     queue              // of contexts.Controller
-	services   queue              // of accounts.Controller
-	pods       queue              // of gates.Controller
-	served     queue              // of bindings.Release
+	secrets    workers.Queue      // of secrets.Controller
+	wanted     workers.Queue      // of contexts.Controller
+	services   workers.Queue      // of accounts.Controller
+	pods       workers.Queue      // of gates.Controller
+	served     workers.Queue      // of bindings.Release
 	ready      chan struct{}
 }
 
@@ -133,7 +134,7 @@ func New(config Config) (*Agent, error) {
 	}
 	agent.controllers = newControllers(config, cluster{
 		client: agent.manager.GetClient(), live: agent.manager.GetAPIReader(), pods: accounts.PodsOf(agent.manager.GetAPIReader()),
-		serves: agent.serves, secrets: agent.secrets.add, services: agent.services.add,
+		serves: agent.serves, secrets: agent.secrets.Add, services: agent.services.Add,
 	})
 	config.Registry.MustRegister(agent.recorder)
 	return agent, agent.register(config)
@@ -255,7 +256,7 @@ const lookAgain = 5 * time.Second
 // giveBack gives memory back to the system once all Secrets have been looked at: no later work needs as much at once, and what
 // the program does not use would stay with it for minutes.
 func (a *Agent) giveBack(ctx context.Context) {
-	err := wait.PollUntilContextCancel(ctx, lookAgain, false, func(context.Context) (bool, error) { return a.secrets.done(), nil })
+	err := wait.PollUntilContextCancel(ctx, lookAgain, false, func(context.Context) (bool, error) { return a.secrets.Done(), nil })
 	if err == nil {
 		debug.FreeOSMemory()
 	}

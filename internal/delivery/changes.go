@@ -37,7 +37,7 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	}
 	for i := range list.Items {
 		if names, err := workload.Identities(ctx, a.manager.GetCache(), &list.Items[i]); err == nil && slices.Contains(names, identity.Name) {
-			a.services.add(client.ObjectKeyFromObject(&list.Items[i]), 0)
+			a.services.Add(client.ObjectKeyFromObject(&list.Items[i]), 0)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (a *Agent) DeliveryChanged(delivery *identityv1alpha1.ContextDelivery) {
 		a.lookAtDelivery(types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name})
 		return
 	}
-	a.wanted.add(types.NamespacedName{Name: delivery.Name}, 0)
+	a.wanted.Add(types.NamespacedName{Name: delivery.Name}, 0)
 	a.lookAtMarked(func(secret *corev1.Secret) bool { return contexts.ObjectOf(secret) == delivery.Spec.ContextObject.UID })
 }
 
@@ -74,8 +74,8 @@ func (a *Agent) lookAtMarked(concerned func(*corev1.Secret) bool) {
 }
 
 func (a *Agent) lookAtDelivery(secret types.NamespacedName) {
-	a.wanted.add(secret, 0)
-	a.secrets.add(secret, 0)
+	a.wanted.Add(secret, 0)
+	a.secrets.Add(secret, 0)
 }
 
 // lookAtSecrets has the Secrets looked at that name an object.
@@ -85,7 +85,7 @@ func (a *Agent) lookAtSecrets(ctx context.Context, index string, object types.Na
 		return err
 	}
 	for i := range secrets.Items {
-		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+		a.secrets.Add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
 	}
 	return nil
 }
@@ -93,14 +93,14 @@ func (a *Agent) lookAtSecrets(ctx context.Context, index string, object types.Na
 // namespaceServed handles a namespace whose Secrets can be read from now on: its service accounts have waited, and it may have lost
 // its label meanwhile.
 func (a *Agent) namespaceServed(name string) {
-	a.served.add(types.NamespacedName{Name: name}, 0)
+	a.served.Add(types.NamespacedName{Name: name}, 0)
 	namespace := workload.NewNamespace()
 	namespace.Name = name
 	for _, request := range a.deliveriesIn(context.Background(), namespace) {
 		a.lookAtDelivery(request.NamespacedName)
 	}
 	for _, request := range a.accountsIn(context.Background(), namespace) {
-		a.services.add(request.NamespacedName, 0)
+		a.services.Add(request.NamespacedName, 0)
 	}
 }
 
@@ -111,7 +111,7 @@ func (a *Agent) KeysRevoked() {
 		return // not read yet: all will be looked at
 	}
 	for i := range secrets.Items {
-		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+		a.secrets.Add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
 	}
 }
 

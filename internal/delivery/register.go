@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +32,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/gates"
+	"github.com/credence-id/credence/internal/delivery/workers"
 	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
@@ -137,15 +139,15 @@ func (a *Agent) register(config Config) error {
 		return err
 	}
 	if a.watch != nil {
-		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager, source.Func(a.served.start)); err != nil {
+		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager, source.Func(a.served.Start)); err != nil {
 			return err
 		}
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("tokens").
 		For(&corev1.Secret{}).
-		WatchesRawSource(source.Func(a.secrets.start)).
+		WatchesRawSource(source.Func(a.secrets.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(newFair(wakeful{a.requestor}, config.Clock, config.Concurrency, a.secrets.add)); err != nil {
+		Complete(workers.Fair(wakeful{a.requestor}, config.Clock, config.Concurrency, a.secrets.Add)); err != nil {
 		return err
 	}
 	if a.contexts != nil {
@@ -159,7 +161,7 @@ func (a *Agent) register(config Config) error {
 			Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.namespaceChanged)).
 			WatchesRawSource(source.Func(a.startWanted)).
 			WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-			Complete(newFair(a.contexts, config.Clock, config.Concurrency, a.wanted.add)); err != nil {
+			Complete(workers.Fair(a.contexts, config.Clock, config.Concurrency, a.wanted.Add)); err != nil {
 			return err
 		}
 	}
@@ -177,17 +179,17 @@ func (a *Agent) register(config Config) error {
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		WatchesRawSource(source.Func(a.services.start)).
+		WatchesRawSource(source.Func(a.services.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(newFair(a.accounts, config.Clock, config.Concurrency, a.services.add)); err != nil {
+		Complete(workers.Fair(a.accounts, config.Clock, config.Concurrency, a.services.Add)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(a.manager).Named("gates").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return gates.Of(object.(*corev1.Pod)) >= 0 }))).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(a.podsWaitingFor)).
-		WatchesRawSource(source.Func(a.pods.start)).
+		WatchesRawSource(source.Func(a.pods.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(newFair(a.gates, config.Clock, config.Concurrency, a.pods.add))
+		Complete(workers.Fair(a.gates, config.Clock, config.Concurrency, a.pods.Add))
 }
 
 // delivered reports whether a Secret was made for a delivery, or has the name of one.
@@ -197,11 +199,11 @@ func (a *Agent) delivered(secret client.Object) bool {
 
 // startWanted starts the queue with what was to be delivered before: most of it has no Secret yet.
 func (a *Agent) startWanted(ctx context.Context, inner workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	if err := a.wanted.start(ctx, inner); err != nil {
+	if err := a.wanted.Start(ctx, inner); err != nil {
 		return err
 	}
 	for _, key := range append(a.contexts.Deliveries.Secrets(metav1.NamespaceAll), a.contexts.Unplaced()...) {
-		a.wanted.add(key, 0)
+		a.wanted.Add(key, 0)
 	}
 	return nil
 }
@@ -210,7 +212,7 @@ func (a *Agent) startWanted(ctx context.Context, inner workqueue.TypedRateLimiti
 func (a *Agent) namespaceChanged(ctx context.Context, namespace client.Object) []reconcile.Request {
 	requests := a.deliveriesIn(ctx, namespace)
 	for _, request := range requests {
-		a.secrets.add(request.NamespacedName, 0)
+		a.secrets.Add(request.NamespacedName, 0)
 	}
 	return requests
 }
@@ -305,4 +307,18 @@ func (a *Agent) podsWaitingFor(ctx context.Context, object client.Object) []reco
 		}
 	}
 	return requests
+}
+
+// longestSleep bounds how long an object is not looked at: timers stand still while a machine is suspended, and clocks are put
+// right.
+const longestSleep = 10 * time.Minute
+
+// wakeful looks again before a long wait is over.
+type wakeful struct{ reconcile.Reconciler }
+
+// Reconcile implements reconcile.Reconciler.
+func (w wakeful) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := w.Reconciler.Reconcile(ctx, request)
+	result.RequeueAfter = min(result.RequeueAfter, longestSleep)
+	return result, err
 }

@@ -47,7 +47,7 @@ func TestANamespaceThatIsServedLateMayHaveLostItsLabel(t *testing.T) {
 	}
 	releases := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer releases.ShutDown()
-	if err := agent.served.start(t.Context(), releases); err != nil {
+	if err := agent.served.Start(t.Context(), releases); err != nil {
 		t.Fatal(err)
 	}
 	agent.namespaceServed("ns")

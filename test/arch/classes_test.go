@@ -35,7 +35,7 @@ var classes = []class{
 		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|membership|registry|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.*` + noTest + `)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|pullsecrets|reports|secrets|secretwatch|selftokens|workload))?|discovery/(comparison|publication)|` +
+	{"service", `^internal/(admission/webhook|apiserver(/.*` + noTest + `)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|pullsecrets|reports|secrets|secretwatch|selftokens|workers|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},

@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/workers"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -42,8 +43,8 @@ type Controller struct{ Needs }
 const (
 	// longestSleep bounds how long a Secret is not looked at: timers stand still while a machine is suspended.
 	longestSleep = 10 * time.Minute
-	// longestExchange bounds how long the registries of one Secret may take.
-	longestExchange = time.Minute
+	// longestExchange bounds how long the registries of one Secret may take: less than a worker is left to a Secret, so that the failure is noted.
+	longestExchange = workers.LongestLook * 3 / 4
 	// afterConflict is when a Secret is looked at again that has changed meanwhile: the change queues it, too.
 	afterConflict = time.Second
 )

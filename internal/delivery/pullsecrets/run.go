@@ -22,10 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
+	"github.com/credence-id/credence/internal/delivery/workers"
 )
 
 // concurrency is how many Secrets are looked at once: registries that do not answer take a while each.
@@ -69,10 +72,17 @@ func New(cluster *rest.Config, lease types.NamespacedName, needs Needs) (*Keeper
 		return nil, fmt.Errorf("prepare the cache of Secrets: %w", err)
 	}
 	needs.Client = made.GetClient()
+	queue := &workers.Queue{}
 	return &Keeper{made, make(chan struct{})}, builder.ControllerManagedBy(made).Named("pullsecrets").
 		For(&corev1.Secret{}).
+		WatchesRawSource(source.Func(queue.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		Complete(&Controller{needs})
+		Complete(shared(needs, queue))
+}
+
+// shared is a Controller whose workers no namespace has alone: its registries may all hang.
+func shared(needs Needs, queue *workers.Queue) reconcile.Reconciler {
+	return workers.Fair(&Controller{needs}, needs.Clock, concurrency, queue.Add)
 }
 
 // Run runs the Controller until ctx is done.

@@ -1,4 +1,6 @@
-package delivery
+// Package workers shares the workers of a controller among the namespaces of its objects. In goes a reconciler; out comes one that leaves an object for
+// later where its namespace has workers enough, and queues it again.
+package workers
 
 import (
 	"context"
@@ -15,10 +17,10 @@ import (
 const (
 	// slowLook is after how long an object counts as slow.
 	slowLook = 2 * time.Second
-	// longestLook bounds how long one object can take: a webhook may take 30 seconds.
-	longestLook = 40 * time.Second
+	// LongestLook bounds how long one object can take: a webhook may take 30 seconds.
+	LongestLook = 40 * time.Second
 	// slowFor is how long a namespace counts as slow after an object of it was: others of it may be quick meanwhile.
-	slowFor = 2 * longestLook
+	slowFor = 2 * LongestLook
 )
 
 // fair keeps one namespace from taking all workers of a controller, for instance because a webhook for its objects hangs: no namespace
@@ -37,6 +39,11 @@ type fair struct {
 	parked  []types.NamespacedName // in order, each once
 }
 
+// Fair keeps one namespace from taking all workers of a controller, of which there are concurrency. add queues an object of the controller.
+func Fair(inner reconcile.Reconciler, clock clock.PassiveClock, concurrency int, add func(types.NamespacedName, time.Duration)) reconcile.Reconciler {
+	return newFair(inner, clock, concurrency, add)
+}
+
 func newFair(inner reconcile.Reconciler, clock clock.PassiveClock, concurrency int, add func(types.NamespacedName, time.Duration)) *fair {
 	return &fair{Reconciler: inner, clock: clock, most: max(1, concurrency/2), each: max(1, concurrency-1), add: add, slow: map[string]time.Time{}, running: map[string]int{}}
 }
@@ -48,7 +55,7 @@ func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	began := f.clock.Now()
 	defer func() { f.leave(request.Namespace, f.clock.Since(began)) }()
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	ctx, cancel := context.WithTimeout(ctx, LongestLook)
 	defer cancel()
 	return f.Reconciler.Reconcile(ctx, request)
 }
