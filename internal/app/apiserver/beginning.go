@@ -148,16 +148,17 @@ func (a assembly) tryBegin(ctx context.Context, stored kept) error {
 	}
 	_, err := stored.KeyRing(ctx)
 	unknown := apierrors.IsNotFound(err)
-	switch {
-	case err == nil: // whatever the keys are, what was stored is there
-		a.begun.empty.Store(nil)
-	case !unknown:
+	if err != nil && !unknown {
 		return fmt.Errorf("read the KeyRing: %w", err)
 	}
 	ring, _, err := own.store.Store.Load(ctx)
+	if errors.Is(err, keystore.ErrNotFound) {
+		return a.makeFirst(ctx, stored, own, unknown)
+	}
+	if !unknown { // whatever the keys are, what was stored is there
+		a.begun.empty.Store(nil)
+	}
 	switch {
-	case errors.Is(err, keystore.ErrNotFound):
-		return a.makeFirst(ctx, stored, own)
 	case err != nil:
 		return err
 	case ring.Resumed.Counts(time.Now()):
@@ -175,8 +176,8 @@ func (a assembly) tryBegin(ctx context.Context, stored kept) error {
 }
 
 // makeFirst makes the first ring if the issuer has no past. The KeyRing comes first: keys beside an empty storage are what a
-// lost storage looks like.
-func (a assembly) makeFirst(ctx context.Context, stored kept, own ownRing) error {
+// lost storage looks like. unknown is set without a KeyRing.
+func (a assembly) makeFirst(ctx context.Context, stored kept, own ownRing, unknown bool) error {
 	past, err := own.store.Past(ctx)
 	if err != nil {
 		return err
@@ -194,11 +195,12 @@ func (a assembly) makeFirst(ctx context.Context, stored kept, own ownRing) error
 		published = published || !standing.Empty
 	}
 	if published || identities {
-		err := fmt.Errorf("no signing keys are stored in %s, but the issuer has had keys: %s", own.store, resumeBy)
-		if a.begun.empty.Load() != nil { // there is no KeyRing either
-			return a.begun.lost(err.Error())
+		why := fmt.Sprintf("no signing keys are stored in %s, but the issuer has had keys: %s", own.store, resumeBy)
+		if unknown {
+			return a.begun.lost(why)
 		}
-		return err
+		a.begun.empty.Store(nil) // the keys alone are lost
+		return errors.New(why)
 	}
 	if err := stored.Ensure(ctx); err != nil {
 		return err

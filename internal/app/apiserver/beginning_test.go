@@ -118,6 +118,7 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 type keptFake struct {
 	keyRing error
 	ensured bool
+	looked  func() // is called when identities are looked for
 }
 
 func (f *keptFake) KeyRing(context.Context) (*identityv1alpha1.KeyRing, error) {
@@ -129,7 +130,46 @@ func (f *keptFake) Ensure(context.Context) error {
 	return nil
 }
 
-func (*keptFake) HasIdentities(context.Context) (bool, error) { return false, nil }
+func (f *keptFake) HasIdentities(context.Context) (bool, error) {
+	if f.looked != nil {
+		f.looked()
+	}
+	return false, nil
+}
+
+// unwritable is a store of keys in which none can be stored.
+type unwritable struct{ keystore.Store }
+
+func (unwritable) Save(context.Context, keys.Ring, string) error { return errors.New("disk full") }
+
+// Identities without keys would be a past: none is created until the first keys are stored, however often that is tried.
+func TestNothingIsCreatedBeforeTheFirstKeys(t *testing.T) {
+	store, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := assembly{
+		o: &Options{PublishDir: t.TempDir()}, checked: checked{issuer: "https://issuer.example"}, log: slog.New(slog.DiscardHandler), begun: newBeginning(),
+		keySource: ownRing{
+			store:    &keyring.Remembering{Store: unwritable{store}, Outside: func(context.Context) (keys.Past, error) { return keys.Past{}, nil }},
+			follower: keyring.NewFollower(keyring.Following{}),
+		},
+	}
+	closed := func() {
+		t.Helper()
+		if a.begun.empty.Load() == nil {
+			t.Error("identities may be created")
+		}
+	}
+	stored := &keptFake{keyRing: apierrors.NewNotFound(identityv1alpha1.Resource("keyrings"), identityv1alpha1.WorkloadIdentities), looked: closed}
+	for range 2 {
+		if err := a.tryBegin(t.Context(), stored); err == nil || !strings.Contains(err.Error(), "disk full") {
+			t.Errorf("got %v", err)
+		}
+		closed()
+		stored.keyRing = nil // it was made
+	}
+}
 
 // Identities may be created once it is known that the storage has what was in it.
 func TestBeginningOfAStorage(t *testing.T) {
