@@ -19,18 +19,18 @@ const (
 
 const podSecurity = "pod-security.kubernetes.io/"
 
-// strictness are the values of the labels that a template may set, each stricter than those before it. Labels of versions are by newness. The first of
-// "delivery" and of Pod Security is never set: a namespace without the label has what the cluster has for all, which may be stricter.
+// strictness are the values of the labels that a template may set, each stricter than those before it. A namespace without the label has what the cluster has
+// for all: of the values before the empty one that may be stricter, so that a template sets those after it alone. Labels of versions are by newness.
 func strictness(label string) []string {
 	switch label {
 	case v1alpha1.LabelNamespaceIdentities, accounts.LabelNamespaceProfiles:
-		return []string{v1alpha1.NamespaceEnabled}
+		return []string{"", v1alpha1.NamespaceEnabled}
 	case v1alpha1.LabelNamespaceDelivery: // in Secrets tokens are stored
-		return []string{v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI}
+		return []string{v1alpha1.DeliverySecret, "", v1alpha1.DeliveryCSI}
 	case access.ModeLabel:
-		return []string{"audit", "warn", access.Enforce}
+		return []string{"", "audit", "warn", access.Enforce}
 	case podSecurity + "enforce", podSecurity + "warn", podSecurity + "audit":
-		return []string{"privileged", "baseline", "restricted"}
+		return []string{"privileged", "", "baseline", "restricted"}
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func missing(wanted, stored map[string]string) map[string]string {
 	found := map[string]string{}
 	for label, value := range wanted {
 		values := strictness(label)
-		if at := slices.Index(values, stored[label]); stored[label] == "" || at >= 0 && at < slices.Index(values, value) {
+		if at := slices.Index(values, stored[label]); at >= 0 && at < slices.Index(values, value) {
 			found[label] = value
 		}
 	}
@@ -51,9 +51,7 @@ func missing(wanted, stored map[string]string) map[string]string {
 func checkLabels(labels map[string]string) error {
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		values := strictness(label)
-		if label == v1alpha1.LabelNamespaceDelivery || values != nil && strings.HasPrefix(label, podSecurity) {
-			values = values[1:]
-		}
+		values = values[slices.Index(values, "")+1:]
 		if !slices.Contains(values, labels[label]) {
 			if values == nil {
 				return fmt.Errorf("spec.labels: %s is not a label that a template sets", label)
