@@ -41,10 +41,6 @@ type fair struct {
 
 // Fair keeps one namespace from taking all workers of a controller, of which there are concurrency. add queues an object of the controller.
 func Fair(inner reconcile.Reconciler, clock clock.PassiveClock, concurrency int, add func(types.NamespacedName, time.Duration)) reconcile.Reconciler {
-	return newFair(inner, clock, concurrency, add)
-}
-
-func newFair(inner reconcile.Reconciler, clock clock.PassiveClock, concurrency int, add func(types.NamespacedName, time.Duration)) *fair {
 	return &fair{Reconciler: inner, clock: clock, most: max(1, concurrency/2), each: max(1, concurrency-1), add: add, slow: map[string]time.Time{}, running: map[string]int{}}
 }
 

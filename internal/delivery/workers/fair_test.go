@@ -28,7 +28,7 @@ func TestSlowNamespacesLeaveWorkers(t *testing.T) {
 		}
 		return reconcile.Result{RequeueAfter: time.Minute}, nil
 	})
-	f := newFair(inner, clock, 4, func(key types.NamespacedName, _ time.Duration) { queued = append(queued, key) })
+	f := Fair(inner, clock, 4, func(key types.NamespacedName, _ time.Duration) { queued = append(queued, key) }).(*fair)
 	ended := make(chan reconcile.Result)
 	look := func(namespace, name string) {
 		go func() {
@@ -92,7 +92,7 @@ func TestSlowAndQuickObjectsOfOneNamespace(t *testing.T) {
 		}
 		return reconcile.Result{RequeueAfter: time.Minute}, nil
 	})
-	f := newFair(inner, clock, 4, func(types.NamespacedName, time.Duration) { queued++ })
+	f := Fair(inner, clock, 4, func(types.NamespacedName, time.Duration) { queued++ }).(*fair)
 	start := func(namespace, name string) {
 		go func() {
 			result, _ := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
