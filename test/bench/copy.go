@@ -36,7 +36,11 @@ func startCopy(ctx context.Context, p plane, component string, changed map[strin
 	if err != nil {
 		return copied{}, err
 	}
-	cmd := exec.CommandContext(ctx, program, replaced(args, changed)...)
+	return start(exec.CommandContext(ctx, program, replaced(args, changed)...))
+}
+
+// start starts a program that an interrupt ends.
+func start(cmd *exec.Cmd) (copied, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	detach(cmd)
 	if err := cmd.Start(); err != nil {

@@ -157,17 +157,11 @@ func copyWithEtcd(ctx context.Context, s settings, p plane, c *client, dir, name
 	}
 	data := filepath.Join(dir, "member")
 	url, members := fmt.Sprintf("https://127.0.0.1:%d", first), fmt.Sprintf("http://127.0.0.1:%d", first+1)
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "etcd"), "--data-dir", data, "--auto-tls", "--log-level", "fatal", "--listen-client-urls", url, "--advertise-client-urls", url,
-		"--listen-peer-urls", members, "--initial-advertise-peer-urls", members, "--initial-cluster", "default="+members)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	detach(cmd)
-	if err := cmd.Start(); err != nil {
+	member, err := start(exec.CommandContext(ctx, filepath.Join(s.bin, "etcd"), "--data-dir", data, "--auto-tls", "--log-level", "fatal", "--listen-client-urls", url, "--advertise-client-urls", url,
+		"--listen-peer-urls", members, "--initial-advertise-peer-urls", members, "--initial-cluster", "default="+members))
+	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
-	member := copied{pid: cmd.Process.Pid, stop: sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait()
-	})}
 	// It makes the certificate before it listens.
 	ca := filepath.Join(data, "fixtures", "client", "cert.pem")
 	if err := until(ctx, "etcd has a certificate", time.Minute, 100*time.Millisecond, func(context.Context) (bool, error) {
