@@ -2,8 +2,11 @@ package e2e_test
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,19 +19,35 @@ var (
 	turns   = make(chan struct{}, 4)
 	starts  = make(chan struct{}, 2)
 	apart   = make(chan struct{}, 1)
-	watches = newBudget(128 - 2*ofPlane)
+	watches = newBudget(min(128-2*ofPlane, max(memory()*ofPlane, 2*ofPlane+ofNode)))
 )
 
-// The shares of planes and clusters in the inotify instances of a user, which are 128 on many machines. A plane is given more than it holds
-// (watchesOfAPlane), which bounds the memory that planes have at once: a gigabyte for each.
+// The shares of planes and clusters in the inotify instances of a user, which are 128 on many machines. Planes need memory, too: a gigabyte
+// is enough for each.
 const (
-	ofPlane   = 18
-	ofCluster = 8
-	ofNode    = 22 // beside those of its plane: 40 with it
+	ofPlane   = 12
+	ofCluster = 11
+	ofNode    = 16 // beside those of its plane
 
 	// urgent is in place of minutes where others wait for a test that is in line.
 	urgent = 60
 )
+
+// memory returns how many gigabytes are available, and many where that is not known.
+func memory() int {
+	const many = 1 << 10
+	content, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return many
+	}
+	for line := range strings.Lines(string(content)) {
+		var kilobytes int
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kilobytes); err == nil {
+			return kilobytes >> 20
+		}
+	}
+	return many
+}
 
 // sideBySide leaves it to inTurn and withPlane how many tests run at once.
 func sideBySide() error { return flag.Set("test.parallel", "1000") }

@@ -94,7 +94,7 @@ func factsOf(t *testing.T, p plane) facts {
 }
 
 func TestStateOutlivesEveryStop(t *testing.T) {
-	withPlane(t)
+	first(t, ofPlane, 2)
 	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
 	p.create(t, "default", "kept", "aws", "a")

@@ -9,7 +9,7 @@ import (
 )
 
 // watchesOfAPlane is what docs/reference/command-line.md promises.
-const watchesOfAPlane = 16
+const watchesOfAPlane = 12
 
 func TestInotifyInstances(t *testing.T) {
 	p := alone(t)

@@ -33,7 +33,7 @@ spec: {policyName: no-documents, validationActions: [Deny]}
 // TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is not a success, and every place that
 // reports on the keys has it.
 func TestRevokedKeyStaysPublished(t *testing.T) {
-	withPlane(t)
+	first(t, ofPlane, 2)
 	p := newPlane(t)
 	var spare string
 	eventually(t, func() error {

@@ -20,18 +20,17 @@ func (s Settings) args() []string {
 		"--kubeconfig=" + s.Kubeconfig,
 		"--authentication-kubeconfig=" + s.Kubeconfig,
 		"--authorization-kubeconfig=" + s.Kubeconfig,
-		// The authorities are given here, so they need not be looked up in the cluster.
+		// The authority is given here, so it need not be looked up in the cluster. One more, for proxies in front, would hold one more
+		// inotify instance, as each signer does.
 		"--authentication-skip-lookup=true",
 		"--client-ca-file=" + s.PKI.Authority.Cert,
-		"--requestheader-client-ca-file=" + s.PKI.FrontProxy.Cert,
-		"--requestheader-allowed-names=" + pki.FrontProxyUser,
 		"--tls-cert-file=" + s.PKI.ControllerManager.Cert,
 		"--tls-private-key-file=" + s.PKI.ControllerManager.Key,
 
 		"--use-service-account-credentials=true",
 		"--root-ca-file=" + s.PKI.Authority.Cert,
-		"--cluster-signing-cert-file=" + s.PKI.Authority.Cert,
-		"--cluster-signing-key-file=" + s.PKI.Authority.Key,
+		"--cluster-signing-kube-apiserver-client-cert-file=" + s.PKI.Authority.Cert,
+		"--cluster-signing-kube-apiserver-client-key-file=" + s.PKI.Authority.Key,
 		"--service-cluster-ip-range=" + s.ServiceCIDR,
 		"--flex-volume-plugin-dir=" + s.VolumePlugins,
 

@@ -11,7 +11,7 @@ import (
 
 // watchesOfANode is how many inotify instances the programs of a node hold, and some to spare: without one, containerd runs but
 // offers no service to the kubelet.
-const watchesOfANode = 24
+const watchesOfANode = 16
 
 func openWatches() (int, error) { return unix.InotifyInit1(unix.IN_CLOEXEC) }
 

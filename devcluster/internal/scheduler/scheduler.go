@@ -28,11 +28,9 @@ func (s Settings) Args() []string {
 		"--kubeconfig=" + s.Kubeconfig,
 		"--authentication-kubeconfig=" + s.Kubeconfig,
 		"--authorization-kubeconfig=" + s.Kubeconfig,
-		// The authorities are given here, so they need not be looked up in the cluster.
+		// The authority is given here, so it need not be looked up in the cluster. One more would hold one more inotify instance.
 		"--authentication-skip-lookup=true",
 		"--client-ca-file=" + s.PKI.Authority.Cert,
-		"--requestheader-client-ca-file=" + s.PKI.FrontProxy.Cert,
-		"--requestheader-allowed-names=" + pki.FrontProxyUser,
 		"--leader-elect=false",
 		"--profiling=false",
 	}

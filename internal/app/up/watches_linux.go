@@ -11,7 +11,7 @@ import (
 
 // watchesOfAPlane is how many inotify instances a plane holds at most without a node, nearly all of them those of kube-apiserver and
 // kube-controller-manager. test/e2e counts them.
-const watchesOfAPlane = 16
+const watchesOfAPlane = 12
 
 // checkWatches returns an error if fewer inotify instances are left than wanted (inotify(7)); open opens one.
 func checkWatches(wanted int, open func() (int, error), shut func(int) error) error {
