@@ -12,8 +12,7 @@ import (
 )
 
 // Outside returns the past of a ring in the KeyRing and the places of the documents. object returns nil before the first
-// KeyRing. The published keys of the places count only while the KeyRing has none: it knows which keys were published by
-// the issuer, and a key that was added to documents by hand must not stop it.
+// KeyRing. What either has counts: the KeyRing may have been put back together with the ring, and the documents not.
 func Outside(issuer identity.Issuer, object func(context.Context) (*v1alpha1.KeyRing, error), places ...publication.Place) func(context.Context) (keys.Past, error) {
 	return func(ctx context.Context) (keys.Past, error) {
 		ring, err := object(ctx)
@@ -24,16 +23,12 @@ func Outside(issuer identity.Issuer, object func(context.Context) (*v1alpha1.Key
 		if ring != nil {
 			past = report.Past(ring.Status)
 		}
-		unknown := len(past.Published) == 0
 		for _, place := range places {
 			standing, err := place.Standing(ctx, issuer)
 			if err != nil {
 				return keys.Past{}, err
 			}
-			beside := keys.Past{}
-			if unknown {
-				beside.Published = standing.Documents.Algorithms()
-			}
+			beside := keys.Past{Published: standing.Documents.Algorithms()}
 			for _, gone := range standing.Revoked {
 				beside.Revoked = append(beside.Revoked, keys.Compromised{ID: gone.ID, Algorithm: gone.Algorithm, RevokedAt: gone.At})
 			}
