@@ -12,7 +12,7 @@ import (
 )
 
 // Outside returns the past of a ring in the KeyRing and the places of the documents. object returns nil before the first
-// KeyRing. What either has counts: the KeyRing may have been put back together with the ring, and the documents not.
+// KeyRing. The documents count beside the KeyRing, which may have been put back together with the ring.
 func Outside(issuer identity.Issuer, object func(context.Context) (*v1alpha1.KeyRing, error), places ...publication.Place) func(context.Context) (keys.Past, error) {
 	return func(ctx context.Context) (keys.Past, error) {
 		ring, err := object(ctx)
