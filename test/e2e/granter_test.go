@@ -48,20 +48,44 @@ func TestGranter(t *testing.T) {
 	user := "granter-" + namespace
 	shared.bind(t, namespace, "credence:workloadidentities:granter", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: user})
 	client := shared.clientAs(t, user).RbacV1()
-	create := func(namespace, role string) (*rbacv1.RoleBinding, error) {
+	bind := func(namespace, role string, subjects ...rbacv1.Subject) (*rbacv1.RoleBinding, error) {
 		return client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web", Namespace: namespace}},
+			Subjects:   subjects,
 		}, metav1.CreateOptions{})
+	}
+	create := func(where, role string) (*rbacv1.RoleBinding, error) {
+		return bind(where, role, rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
 	}
 	var binding *rbacv1.RoleBinding
 	eventually(t, func() (err error) { binding, err = create(namespace, "credence:workloadidentities:user"); return err })
-	_, err := create(namespace, "credence:agent:identities")
-	allowed(t, "the agent's role", err)
 	binding.Subjects = nil
-	_, err = client.RoleBindings(namespace).Update(t.Context(), binding, metav1.UpdateOptions{})
+	_, err := client.RoleBindings(namespace).Update(t.Context(), binding, metav1.UpdateOptions{})
 	allowed(t, "to take it back", err)
+
+	// The agent's role has the verb assert: it is for agents.
+	const agentRole = "credence:agent:identities"
+	ofAgent := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-agent"}
+	binding, err = bind(namespace, agentRole, ofAgent)
+	allowed(t, "the agent's role, to the agent", err)
+	_, err = bind(namespace, agentRole, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "workload-clusters", Name: "east-agent"})
+	allowed(t, "the agent's role, to the agent of a cluster", err)
+	for what, subject := range map[string]rbacv1.Subject{
+		"itself":                 {Kind: "User", APIGroup: rbacv1.GroupName, Name: user},
+		"all":                    {Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"},
+		"an account":             {Kind: "ServiceAccount", Namespace: namespace, Name: "credence-agent"},
+		"a webhook of a cluster": {Kind: "ServiceAccount", Namespace: "workload-clusters", Name: "east-webhook"},
+		"the agent, as a user":   {Kind: "User", APIGroup: rbacv1.GroupName, Name: "credence-agent"},
+		"an agent elsewhere":     {Kind: "ServiceAccount", Namespace: elsewhere, Name: "east-agent"},
+	} {
+		_, err = bind(namespace, agentRole, ofAgent, subject)
+		refused(t, "the agent's role, to "+what, err, "ClusterRole credence:agent:identities is for agents")
+		changed := binding.DeepCopy()
+		changed.Subjects = append(changed.Subjects, subject)
+		_, err = client.RoleBindings(namespace).Update(t.Context(), changed, metav1.UpdateOptions{})
+		refused(t, "the agent's role, by an update, to "+what, err, "ClusterRole credence:agent:identities is for agents")
+	}
 
 	for _, role := range []string{"credence:workloadidentities:token-creator", "edit", "cluster-admin"} {
 		_, err := create(namespace, role)
