@@ -55,13 +55,33 @@ func (i installation) inCluster(t *testing.T, arguments ...string) *installation
 	i.folder = t.TempDir()
 	i.kubeconfig = filepath.Join(i.folder, "admin.kubeconfig")
 	var err error
-	if i.cluster, err = controlplane.Start(t.Context(), i.folder, append([]string{"--port", "0", "--node"}, arguments...)...); err != nil {
+	arguments = append([]string{"--port", "0", "--node", "--apiserver-arg=--admission-control-config-file=" + i.admissionConfiguration(t)}, arguments...)
+	if i.cluster, err = controlplane.Start(t.Context(), i.folder, arguments...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(i.cluster.Stop)
 	i.client = kubernetes.NewForConfigOrDie(i.cluster.Admin)
 	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
 	return &i
+}
+
+// admissionConfiguration writes files by which kube-apiserver can show the webhook a certificate, as docs/howto/harden.md has them, and returns the first.
+func (i *installation) admissionConfiguration(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	kubeconfig, configuration := filepath.Join(folder, "webhooks.kubeconfig"), filepath.Join(folder, "admission.yaml")
+	for file, text := range map[string]string{
+		kubeconfig: fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "users": [{"name": "credence-webhook.credence-system.svc", "user": {
+			"client-certificate": "%[1]s/pki/apiserver-kubelet-client.crt", "client-key": "%[1]s/pki/apiserver-kubelet-client.key"}}]}`, i.folder),
+		configuration: fmt.Sprintf(`{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
+			{"name": "MutatingAdmissionWebhook", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": %[1]q}},
+			{"name": "ValidatingAdmissionWebhook", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": %[1]q}}]}`, kubeconfig),
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return configuration
 }
 
 // tryHelm installs or upgrades to images with a tag, and waits until all pods are ready.

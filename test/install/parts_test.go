@@ -323,9 +323,15 @@ func (p *partial) gmsaAlone(t *testing.T) {
 		}
 		return nil
 	})
-	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn")
+	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn",
+		"components.webhook.extraArgs={--client-ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt,--client-name=kube-apiserver-kubelet-client}")
 	p.runs(t, "certificates", "webhook")
 	p.filled(t)
+	// The API server has shown its certificate: the paths are not secret.
+	registered, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "credence-gmsa", metav1.GetOptions{})
+	if err != nil || *registered.Webhooks[0].ClientConfig.Service.Path != "/mutate" {
+		t.Errorf("the webhook is not called by its certificate: %v %+v", err, registered.Webhooks)
+	}
 	eventually(t, func(ctx context.Context) error {
 		_, heard, err := p.windowsPod(ctx, "default", smuggled)
 		if err != nil || !strings.Contains(strings.Join(heard, "\n"), "gmsaCredentialSpec") {
