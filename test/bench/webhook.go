@@ -91,7 +91,7 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 	}
 	stops = append(stops, nothing.stop)
 	for label, address := range map[string]string{"ours": net.JoinHostPort("127.0.0.1", port), "noop": nothing.ready} {
-		unregister, err := w.registerWebhook(ctx, label, "https://"+address+"/pods")
+		unregister, err := w.registerWebhook(ctx, label, "https://"+address+"/default-pods")
 		if err != nil {
 			return 0, 0, nil, err
 		}
@@ -137,7 +137,7 @@ func (w *world) registerWebhook(ctx context.Context, label, url string) (func(),
 		return nil, err
 	}
 	for _, hook := range installed.Webhooks {
-		if hook.Name != "pods.identity.credence.dev" {
+		if hook.Name != "default-pods.identity.credence.dev" {
 			continue
 		}
 		hook.ClientConfig.URL = ptr.To(url)

@@ -98,12 +98,12 @@ func TestTraces(t *testing.T) {
 		return err
 	}
 	collector.await(t, again, ourAPIServer, "POST "+tokenPath(namespace, "last"), "")
-	collector.await(t, again, ourWebhook, "/pods", "POST /api/v1/namespaces/"+namespace+"/pods")
+	collector.await(t, again, ourWebhook, "/default-pods", "POST /api/v1/namespaces/"+namespace+"/pods")
 	collector.await(t, again, ourWebhook, "/secrets", "")
 
 	collector.mu.Lock()
 	defer collector.mu.Unlock()
-	secret := strings.Split(strings.TrimPrefix(p.reviewURL(t, "pods.identity.credence.dev"), "https://"), "/")[1]
+	secret := strings.Split(strings.TrimPrefix(p.reviewURL(t, "default-pods.identity.credence.dev"), "https://"), "/")[1]
 	for _, span := range collector.spans {
 		text := span.String()
 		if span.service != kubeAPIServer && fmt.Sprintf("%x", span.TraceId) == named {

@@ -51,6 +51,18 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
+// In namespaces without the label, which have a webhook of their own, the installation decides, and no namespace is read.
+func TestDeliveryByDefault(t *testing.T) {
+	for byDefault, want := range map[string]string{"": `"secret":`, v1alpha1.DeliverySecret: `"secret":`, v1alpha1.DeliveryCSI: `"csi":`} {
+		cluster := newCluster()
+		cluster.delivery = byDefault
+		cluster.outages["namespaces"] = errors.New("it is read")
+		if got := applied(t, podJSON, ask(t, cluster.handler(), webhook.DefaultPodsPath, sent{resource: "pods", object: podJSON})); !strings.Contains(got, want) {
+			t.Errorf("--delivery=%s: %s, want %s", byDefault, got, want)
+		}
+	}
+}
+
 // Without the namespace nothing is decided.
 func TestDeliveryUnknown(t *testing.T) {
 	cluster := newCluster()

@@ -12,6 +12,7 @@ import (
 
 // pathsOfWebhooks are the paths at which reviews of webhooks are answered, by their names.
 var pathsOfWebhooks = map[string]string{
+	"default-pods.identity.credence.dev":       DefaultPodsPath,
 	"pods.identity.credence.dev":               PodsPath,
 	"secrets.identity.credence.dev":            SecretsPath,
 	"templates.identity.credence.dev":          TemplatesPath,

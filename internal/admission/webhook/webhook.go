@@ -77,8 +77,9 @@ type Needs struct {
 	Now      func() time.Time
 }
 
-// Paths of the handlers. ProfilePodsPath and ProfileTemplatesPath are for namespaces whose accounts have profiles and give no identities. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
+// Paths of the handlers. DefaultPodsPath is for namespaces without the label for how tokens come to their pods. ProfilePodsPath and ProfileTemplatesPath are for namespaces whose accounts have profiles and give no identities. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
 const (
+	DefaultPodsPath      = "/default-pods"
 	PodsPath             = "/pods"
 	SecretsPath          = "/secrets"
 	TemplatesPath        = "/templates"
@@ -96,8 +97,11 @@ const (
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
 	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
+	byDefault := *rules
+	byDefault.sources.Delivery = func(context.Context, string) (string, error) { return needs.Delivery, nil }
 	profiles := &podRules{sources: rules.sources, adapters: needs.Adapters, noIdentities: true}
 	mux := http.NewServeMux()
+	mux.Handle(DefaultPodsPath, handler(needs, podsHandler, podReviews(&byDefault)))
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(rules)))

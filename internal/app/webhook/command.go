@@ -20,6 +20,7 @@ func NewCommand() *cobra.Command {
 		Long: `Answer the admission reviews of a cluster:
 
   /pods             gives pods the identities of their service account, or refuses them with the reason
+  /default-pods     does it in namespaces without the label for how tokens come to pods
   /secrets          puts the keys that a target system needs into Secrets that carry tokens
   /templates        warns of workloads whose pods will be refused
   /serviceaccounts  warns how many pods have an identity that is taken off their account

@@ -9,6 +9,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
@@ -24,17 +26,13 @@ type hook struct {
 	FailurePolicy     admissionregistrationv1.FailurePolicyType      `json:"failurePolicy"`
 	SideEffects       admissionregistrationv1.SideEffectClass        `json:"sideEffects"`
 	TimeoutSeconds    int                                            `json:"timeoutSeconds"`
-	NamespaceSelector selector                                       `json:"namespaceSelector"`
-	ObjectSelector    selector                                       `json:"objectSelector"`
+	NamespaceSelector metav1.LabelSelector                           `json:"namespaceSelector"`
+	ObjectSelector    metav1.LabelSelector                           `json:"objectSelector"`
 	Rules             []admissionregistrationv1.RuleWithOperations   `json:"rules"`
 	Reinvocation      admissionregistrationv1.ReinvocationPolicyType `json:"reinvocationPolicy"`
 	MatchConditions   []admissionregistrationv1.MatchCondition       `json:"matchConditions"`
 
 	Mutating bool `json:"-"`
-}
-
-type selector struct {
-	MatchLabels map[string]string `json:"matchLabels"`
 }
 
 func installed(t *testing.T) map[string]hook {
@@ -69,6 +67,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		namespaces, labels map[string]string
 		resources          []string
 	}{
+		"default-pods.identity.credence.dev":       {webhook.DefaultPodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"pods.identity.credence.dev":               {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"secrets.identity.credence.dev":            {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
 		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
@@ -113,8 +112,8 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 18 {
-		t.Errorf("%d webhooks are installed, want 18", len(hooks))
+	if len(hooks) != 19 {
+		t.Errorf("%d webhooks are installed, want 19", len(hooks))
 	}
 }
 
@@ -138,5 +137,24 @@ func TestTheRoleOfReviewPathsNamesAllConfigurations(t *testing.T) {
 	}
 	if answered := webhook.Configurations(); !reflect.DeepEqual(answered, installed) || !reflect.DeepEqual(answered, granted) {
 		t.Errorf("answered %v, installed %v, granted %v", answered, installed, granted)
+	}
+}
+
+// One webhook is called for the pods of a namespace with identities, whatever its label for how tokens come to pods has.
+func TestOneWebhookForPods(t *testing.T) {
+	hooks := installed(t)
+	for _, label := range []string{"", v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI, "vault"} {
+		namespace, want := labels.Set{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}, "default-pods.identity.credence.dev"
+		if label != "" {
+			namespace[v1alpha1.LabelNamespaceDelivery], want = label, "pods.identity.credence.dev"
+		}
+		for _, name := range []string{"default-pods.identity.credence.dev", "pods.identity.credence.dev"} {
+			of := hooks[name].NamespaceSelector
+			selector, err := metav1.LabelSelectorAsSelector(&of)
+			must(t, err)
+			if selector.Matches(namespace) != (name == want) {
+				t.Errorf("label %q: want %s called alone: %s", label, want, selector)
+			}
+		}
 	}
 }
