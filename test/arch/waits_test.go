@@ -23,11 +23,12 @@ const shortestWait = time.Minute
 
 // shortWaits are bounds below it, and why no test depends on them. A clock of testing/synctest needs no entry.
 var shortWaits = map[string]string{
+	"devcluster/internal/etcd/etcd_test.go: time.AfterFunc time.Second":                          "what it is about waits for minutes: the sooner it ends, the shorter the test",
 	"devcluster/e2e/cluster_test.go: time.After 50 * time.Millisecond":                           "a pause between two looks",
 	"internal/workloadidentities/follower_test.go: time.After 100 * time.Millisecond":            "a pause, after which the event is sent again",
 	"execcredential/terminal_linux_test.go: time.After 300 * time.Millisecond":                   "nothing is to happen meanwhile: on a slow machine less happens",
 	"execcredential/pool_test.go: c.Timeout 1":                                                   "it is compared, and nothing runs",
-	"internal/apiserver/storage/etcd_test.go: context.WithTimeout time.Second":                   "what it is about blocks for good: the sooner it ends, the shorter the test",
+	"internal/apiserver/storage/etcd_test.go: time.AfterFunc time.Second":                        "what it is about waits for longer: the sooner it ends, the shorter the test",
 	"internal/credential/cache/lock_test.go: context.WithTimeout 50 * time.Millisecond":          "the lock is not released: the sooner it ends, the shorter the test",
 	"internal/externalsigner/follower_test.go: context.WithTimeout shortly":                      "no answer comes: the sooner it ends, the shorter the test",
 	"internal/relyingparty/conformance/defects_test.go: s.options.Timeout 10 * time.Millisecond": "no answer comes: the sooner it ends, the shorter the test",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // closeTimeout is what Close waits for clients that do not hang up. Leaving
 // earlier loses nothing: the log on disk is complete at any time.
 const closeTimeout = 2 * time.Second
+
+// slowAfter is how long a start may take before that is logged.
+const slowAfter = 10 * time.Second
 
 // Server is a running etcd.
 type Server struct {
@@ -26,52 +30,70 @@ type Server struct {
 
 // Start runs etcd on dataDir and returns when it answers. Its sockets are in
 // socketDir, or in a temporary directory when that path is too long for one.
+// A start that takes long is logged.
 func Start(ctx context.Context, dataDir, socketDir string) (*Server, error) {
+	return startBy(ctx, dataDir, socketDir, time.After)
+}
+
+func startBy(ctx context.Context, dataDir, socketDir string, after func(time.Duration) <-chan time.Time) (*Server, error) {
 	socks, err := openSockets(socketDir)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 	s := &Server{dataDir: dataDir, sockets: socks, log: zap.NewAtomicLevelAt(zap.WarnLevel), end: make(ending, 1)}
-	if err := s.start(ctx); err != nil {
+	if err := s.start(ctx, after(slowAfter)); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start etcd: %w", s.explain(err))
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context) error {
+func (s *Server) start(ctx context.Context, slow <-chan time.Time) error {
 	type outcome struct {
 		etcd *embed.Etcd
 		err  error
 	}
 	started := make(chan outcome, 1)
-	// On its own, because it ends without a result when it logs a fatal entry.
+	log := logger(s.log, s.end)
+	// On its own, because it ends without a result when it logs a fatal entry. It
+	// may panic when its log was cut.
 	go func() {
-		etcd, err := embed.StartEtcd(config(s.dataDir, s.sockets, logger(s.log, s.end)))
+		defer func() {
+			if cause := recover(); cause != nil {
+				started <- outcome{err: fmt.Errorf("its log in %s is damaged (%v): restore a copy of the folder, or choose another one with --dir", s.wal(), cause)}
+			}
+		}()
+		etcd, err := embed.StartEtcd(config(s.dataDir, s.sockets, log))
 		started <- outcome{etcd, err}
 	}()
-	select {
-	case got := <-started:
-		if got.err != nil {
-			return got.err
+	var ready, stopped <-chan struct{}
+	var failed <-chan error
+	for {
+		select {
+		case got := <-started:
+			if got.err != nil {
+				return got.err
+			}
+			s.etcd = got.etcd
+			ready, stopped, failed = s.etcd.Server.ReadyNotify(), s.etcd.Server.StopNotify(), s.etcd.Err()
+		case <-ready:
+			return nil
+		case err := <-failed:
+			return err
+		case err := <-s.end:
+			return err
+		case <-stopped:
+			return errors.New("it stopped")
+		case <-slow:
+			log.Warn("it has not started yet: it has a large log to read, or its log is damaged", zap.String("log", s.wal()))
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		s.etcd = got.etcd
-	case err := <-s.end:
-		return err
-	}
-	select {
-	case <-s.etcd.Server.ReadyNotify():
-		return nil
-	case err := <-s.etcd.Err():
-		return err
-	case err := <-s.end:
-		return err
-	case <-s.etcd.Server.StopNotify():
-		return errors.New("it stopped")
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
+
+// wal is where etcd keeps its log.
+func (s *Server) wal() string { return filepath.Join(s.dataDir, "member", "wal") }
 
 // Endpoint is the client URL, unix:///….
 func (s *Server) Endpoint() string {

@@ -3,7 +3,9 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +17,61 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
+
+// startIn makes this program one that starts etcd in a folder, slowly by its clock, and prints the error.
+const startIn = "CREDENCE_START_IN"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(startIn)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := startBy(ctx, filepath.Join(dir, "etcd"), filepath.Join(dir, "run"), func(time.Duration) <-chan time.Time {
+		passed := make(chan time.Time)
+		go func() {
+			passed <- time.Time{}
+			// It waits for minutes: the shorter this is, the shorter the test.
+			time.AfterFunc(time.Second, cancel)
+		}()
+		return passed
+	})
+	fmt.Println(err)
+}
+
+// A log that was cut, as by a full disk or a copy that ended early, is an error that names the folder, never a panic or a start without end. One
+// whose lost entries etcd waits for is logged before.
+func TestStartWithACutLog(t *testing.T) {
+	for size, waits := range map[int64]bool{0: false, 4: false, 100: true} {
+		dir := t.TempDir()
+		server := start(t.Context(), t, dir)
+		for range 20 { // until as many entries have come again, it is not ready
+			if _, err := client(t, server).Put(t.Context(), "k", "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Close()
+		wal := filepath.Join(dir, "etcd", "member", "wal")
+		logs, err := filepath.Glob(filepath.Join(wal, "*.wal"))
+		if err != nil || len(logs) == 0 {
+			t.Fatalf("no log in %s: %v", wal, err)
+		}
+		if err := os.Truncate(logs[0], size); err != nil {
+			t.Fatal(err)
+		}
+		// A process of its own: a member that is not ready goes on.
+		again := exec.CommandContext(t.Context(), os.Args[0])
+		again.Env = append(os.Environ(), startIn+"="+dir)
+		var logged strings.Builder
+		again.Stderr = &logged
+		if output, err := again.Output(); err != nil || !strings.Contains(string(output), filepath.Join(dir, "etcd")) {
+			t.Errorf("cut to %d bytes: %s, %v, want an error that names the folder\n%s", size, output, err, logged.String())
+		}
+		if waits && (!strings.Contains(logged.String(), "has not started yet") || !strings.Contains(logged.String(), wal)) {
+			t.Errorf("cut to %d bytes, logged: %s", size, logged.String())
+		}
+	}
+}
 
 func TestStateOutlivesAStop(t *testing.T) {
 	dir := t.TempDir()

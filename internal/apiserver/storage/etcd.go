@@ -39,6 +39,10 @@ type Etcd struct {
 // Start runs etcd on the data in dir, which it creates with mode 0700 if it is missing. Stop must be called.
 // A start that takes long is logged.
 func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
+	return startBy(ctx, dir, log, time.After)
+}
+
+func startBy(ctx context.Context, dir string, log *slog.Logger, after func(time.Duration) <-chan time.Time) (*Etcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data directory: %w", err)
 	}
@@ -58,8 +62,7 @@ func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
 	defer cancel()
 	started := make(chan error, 1)
 	go func() { started <- e.start(dir) }()
-	slow := time.NewTimer(slowAfter)
-	defer slow.Stop()
+	slow := after(slowAfter)
 	for {
 		select {
 		case err := <-started:
@@ -75,7 +78,7 @@ func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
 				return nil, fmt.Errorf("embedded etcd in %s ended: %w", dir, err)
 			}
 			return e, nil
-		case <-slow.C:
+		case <-slow:
 			log.Warn("the embedded etcd has not started yet: it has a large log to read, or its log is damaged", "log", walOf(dir))
 		case <-deadline.Done():
 			// A server that did not start cannot be stopped. Its lock goes with the process.

@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/storage"
 )
 
-// startIn makes this program one that starts etcd in a folder, and prints the error.
+// startIn makes this program one that starts etcd in a folder, slowly by its clock, and prints the error.
 const startIn = "CREDENCE_START_IN"
 
 func TestMain(m *testing.M) {
@@ -23,10 +23,16 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	// Those that block do so for good: the shorter this is, the shorter the test.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err := storage.Start(ctx, dir, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := storage.StartBy(ctx, dir, slog.New(slog.NewTextHandler(os.Stderr, nil)), func(time.Duration) <-chan time.Time {
+		passed := make(chan time.Time)
+		go func() {
+			passed <- time.Time{}
+			// It waits for longer: the shorter this is, the shorter the test.
+			time.AfterFunc(time.Second, cancel)
+		}()
+		return passed
+	})
 	fmt.Println(err)
 }
 
@@ -79,9 +85,10 @@ func TestStartInAFile(t *testing.T) {
 	}
 }
 
-// A log that was cut, as by a full disk or a copy that ended early, is an error that names it, never a start without end.
+// A log that was cut, as by a full disk or a copy that ended early, is an error that names it, never a start without end. One whose
+// lost entries etcd waits for is logged before.
 func TestStartWithACutLog(t *testing.T) {
-	for _, size := range []int64{0, 4, 100} { // none is the end of a record, whatever the IDs of the member; at that the log is whole
+	for size, waits := range map[int64]bool{0: false, 4: false, 100: true} { // none is the end of a record, whatever the IDs of the member; at that the log is whole
 		dir := t.TempDir()
 		etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -98,8 +105,13 @@ func TestStartWithACutLog(t *testing.T) {
 		// A process of its own: a server that has not started in time goes on, and ends its process once its folder is gone.
 		start := exec.CommandContext(t.Context(), os.Args[0])
 		start.Env = append(os.Environ(), startIn+"="+dir)
+		var logged strings.Builder
+		start.Stderr = &logged
 		if output, err := start.Output(); err != nil || !strings.Contains(string(output), filepath.Dir(logs[0])) {
 			t.Errorf("cut to %d bytes: %s, %v, want an error that names the log", size, output, err)
+		}
+		if waits && (!strings.Contains(logged.String(), "has not started yet") || !strings.Contains(logged.String(), filepath.Dir(logs[0]))) {
+			t.Errorf("cut to %d bytes, logged: %s", size, logged.String())
 		}
 	}
 }

@@ -1,0 +1,4 @@
+package storage
+
+// StartBy is Start by another clock.
+var StartBy = startBy
