@@ -141,7 +141,7 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err := dir.Prepare(); err != nil {
 		return err
 	}
-	r := &run{installation: here, programs: programs, now: time.Now, storage: flags.storage}
+	r := &run{installation: here, programs: programs, now: time.Now, storage: flags.storage, watches: watchesLeft}
 	switch {
 	case flags.supervise:
 		return superviseDetached(ctx, r, flags.port, streams)

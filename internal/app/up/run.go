@@ -34,6 +34,8 @@ type run struct {
 	tracker  *progress.Tracker
 	now      func() time.Time
 	storage  string // that was chosen; empty: as before
+	// watches returns an error if there is too little to watch files with.
+	watches func() error
 	// settled is called when everything is ready.
 	settled func(run *run) error
 
@@ -96,7 +98,9 @@ func (r *run) prepare(ctx context.Context, port int) error {
 	if err := r.endLeftovers(ctx); err != nil {
 		return err
 	}
-	r.noteWatches()
+	if err := r.watches(); err != nil {
+		r.tracker.Note("%v", err)
+	}
 	for _, c := range components {
 		for _, p := range c.ports {
 			if err := process.CheckPort(r.config.Port+p.offset, p.purpose); err != nil {

@@ -30,9 +30,8 @@ func checkWatches(wanted int, open func() (int, error), shut func(int) error) er
 	return nil
 }
 
-func (r *run) noteWatches() {
+// watchesLeft returns an error if a plane would not get all that it holds.
+func watchesLeft() error {
 	open := func() (int, error) { return unix.InotifyInit1(unix.IN_CLOEXEC) }
-	if err := checkWatches(watchesOfAPlane, open, unix.Close); err != nil {
-		r.tracker.Note("%v", err)
-	}
+	return checkWatches(watchesOfAPlane, open, unix.Close)
 }

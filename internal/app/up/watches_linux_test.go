@@ -1,10 +1,14 @@
 package up
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/credence-id/credence/internal/app/up/progress"
 )
 
 func TestFewInotifyInstances(t *testing.T) {
@@ -23,5 +27,23 @@ func TestFewInotifyInstances(t *testing.T) {
 	}
 	if opened, shut = 0, 0; checkWatches(3, open, closing) != nil || shut != 3 {
 		t.Errorf("three of three: %d closed", shut)
+	}
+}
+
+// A start reports that too few are left, and goes on.
+func TestAStartReportsFewInotifyInstances(t *testing.T) {
+	l := newLaptop(t)
+	if err := l.dir.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	r := &run{
+		installation: installation{dir: l.dir}, tracker: progress.NewTracker(progress.NewLines(&shown), time.Now),
+		watches: func() error {
+			return checkWatches(watchesOfAPlane, func() (int, error) { return 0, unix.EMFILE }, unix.Close)
+		},
+	}
+	if err := r.prepare(t.Context(), l.port); err != nil || !strings.Contains(shown.String(), "inotify instances, and 0 are left") {
+		t.Errorf("%v, shown: %s", err, shown.String())
 	}
 }
