@@ -157,7 +157,7 @@ func (c Config) String() string {
 	return fmt.Sprintf("exec credential program %q (%s), %d arguments, %d variables", c.Command, c.APIVersion, len(c.Args), len(c.Env))
 }
 
-// Format is String for every verb.
+// Format is String for every verb but %w and %p: for them fmt calls no method of a value without Error, or of a struct, and prints the fields.
 func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // LogValue is String.

@@ -126,8 +126,8 @@ func healthyCredential(t *testing.T, s *execcredential.Source) *execcredential.C
 	return c
 }
 
-// No verb of fmt, and no handler of slog, prints an argument, a variable or an extension of a Config, however it is reached. Only %p, which is
-// for pointers and go vet refuses for a struct, calls no method.
+// No verb of fmt, and no handler of slog, prints an argument, a variable or an extension of a Config, however it is reached. For %w
+// fmt calls no method of a value without Error, for %p none of a struct: with them, only types that hide their Config are tried.
 func TestNoVerbPrintsSecrets(t *testing.T) {
 	config := execcredential.Config{
 		Command: "login", Args: []string{"s3cr3t"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, ProvideClusterInfo: true,
@@ -136,19 +136,25 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	}
 	pool, _ := newPool(t, execcredential.Options{})
 	source := sourceOf(t, pool, config)
-	transport := source.Transport(nil)
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%z", "%T"} {
-		for name, value := range map[string]any{
-			"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
-			"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
-			"run": execcredential.Run{Config: config, Source: source}, "source": source, "pool": pool, "transport": transport, "account": execcredential.NewAccount(source),
-			"in a struct": struct{ C any }{config},
-		} {
+	hidden := map[string]any{"source": source, "pool": pool, "transport": source.Transport(nil), "account": execcredential.NewAccount(source)}
+	values := map[string]any{
+		"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
+		"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
+		"run": execcredential.Run{Config: config, Source: source}, "in a struct": struct{ C any }{config},
+	}
+	check := func(verb string, values map[string]any) {
+		for name, value := range values {
 			if text := fmt.Sprintf(verb, value); strings.Contains(text, "s3cr3t") || strings.Contains(strings.ToLower(text), "733363723374") {
 				t.Errorf("%s of a %s: %s", verb, name, text)
 			}
 		}
 	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%z", "%T"} {
+		check(verb, values)
+		check(verb, hidden)
+	}
+	check("%w", hidden)
+	check("%p", hidden)
 	var out bytes.Buffer
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(handler).Info("a", "config", config, "pointer", &config)
