@@ -87,6 +87,13 @@ func BenchmarkCachedRequest(b *testing.B) {
 		many(b, func(r *http.Request) error { _, err := rt.RoundTrip(r); return err })
 	})
 	b.Run("clone", func(b *testing.B) { many(b, func(*http.Request) error { return nil }) })
+	b.Run("stub", func(b *testing.B) {
+		rt, err := rest.HTTPWrappersForConfig(&rest.Config{}, stub{ok})
+		if err != nil {
+			b.Fatal(err)
+		}
+		many(b, func(r *http.Request) error { _, err := rt.RoundTrip(r); return err })
+	})
 }
 
 // From a rest.Config with certificate authorities of 200 KiB that the plugin is passed, to the configuration of a transport.

@@ -16,6 +16,7 @@ const (
 	libraryOurs  = "execcredential"
 	libraryPeer  = "client-go"
 	libraryClone = "clone"
+	libraryStub  = "stub"
 )
 
 // clientTime is how long the benchmarks of the client library may take. No round is begun after it.
@@ -41,7 +42,7 @@ const usedConfigs, forgottenConfigs = 1000, 10000
 func clientSeries() []series {
 	both := []string{libraryOurs, libraryPeer}
 	return []series{
-		{pattern: "^BenchmarkCachedRequest$", libraries: append(both, libraryClone), count: 50000, share: 1, eachCPU: true},
+		{pattern: "^BenchmarkCachedRequest$", libraries: append(both, libraryClone, libraryStub), count: 50000, share: 1, eachCPU: true},
 		{pattern: "^BenchmarkSetUp$", libraries: both, count: 20, share: 2},
 		{pattern: "^BenchmarkStorm$/^(first|revoked)$", libraries: both, count: 5, share: 4},
 		{pattern: "^BenchmarkStorm$/^(failure|expired)$", libraries: both, count: 1, share: 5},

@@ -51,7 +51,10 @@ func clientRows(all figures, cpus int) ([]row, error) {
 	return rows, m.err
 }
 
-// cachedRows compare a request with client-go's and one copy of a request, which an http.RoundTripper has to make before it
+// cachedBytes is what a cached request may allocate, without the caller's clone and the server's response.
+const cachedBytes = 432
+
+// cachedRows compare a request with a limit, with client-go's and one copy of a request, which an http.RoundTripper has to make before it
 // changes anything, and client-go does not; and what more CPUs bring with what they bring to the copy, which shares nothing.
 func cachedRows(m *medians, cpus int) []row {
 	beside := func(what, unit, metric string, cpus int) row {
@@ -61,8 +64,10 @@ func cachedRows(m *medians, cpus int) []row {
 			peer: "client-go and one clone", theirs: took(libraryPeer) + took(libraryClone), target: atMost(1),
 		}
 	}
+	added := m.of("CachedRequest/"+libraryOurs, 1, "B/op") - m.of("CachedRequest/"+libraryStub, 1, "B/op")
 	const request, cpu = "cached request, ", "CPU per cached request, "
 	rows := []row{
+		{what: "allocations per cached request, added by the library", unit: "B", ours: added, peer: "limit", theirs: cachedBytes, target: atMost(1)},
 		beside("allocations per cached request, with the copy", "B", "B/op", 1),
 		beside(request+onCPUs(1), "ns", "ns/op", 1), beside(cpu+onCPUs(1), "ns", "cpu-ns/op", 1),
 	}
