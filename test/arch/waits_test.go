@@ -27,6 +27,8 @@ var shortWaits = map[string]string{
 	"devcluster/e2e/cluster_test.go: time.After 50 * time.Millisecond":                           "a pause between two looks",
 	"internal/workloadidentities/follower_test.go: time.After 100 * time.Millisecond":            "a pause, after which the event is sent again",
 	"execcredential/terminal_linux_test.go: time.After 300 * time.Millisecond":                   "nothing is to happen meanwhile: on a slow machine less happens",
+	"execcredential/source_test.go: source.Status().Next.Sub 31 * time.Second":                   "both are times of the test's clock",
+	"internal/app/up/up_test.go: time.Since stopGrace":                                           "it finds that the machine has stalled, and less is looked for then",
 	"execcredential/pool_test.go: c.Timeout 1":                                                   "it is compared, and nothing runs",
 	"internal/apiserver/storage/etcd_test.go: time.AfterFunc time.Second":                        "what it is about waits for longer: the sooner it ends, the shorter the test",
 	"internal/credential/cache/lock_test.go: context.WithTimeout 50 * time.Millisecond":          "the lock is not released: the sooner it ends, the shorter the test",
@@ -56,7 +58,7 @@ func TestWaitsAreLong(t *testing.T) {
 			t.Errorf("%s: %s is less than %s: a slow machine needs more. Wait with test/testkit, or for five minutes; a bound that is the subject of a test, or a pause between two looks, is listed in shortWaits with the reason", file, wait, shortestWait)
 		}
 	}
-	folders, read := map[string][]*ast.File{}, 0
+	folders, constants, read := map[string][]*ast.File{}, map[string]map[string]ast.Expr{}, 0
 	files := token.NewFileSet()
 	for _, name := range strings.Fields(string(out)) {
 		text, err := os.ReadFile("../../" + name)
@@ -72,21 +74,25 @@ func TestWaitsAreLong(t *testing.T) {
 			}
 			continue
 		}
-		if !isTest(name) {
-			continue
-		}
 		file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		read++
-		folders[path.Dir(name)] = append(folders[path.Dir(name)], file)
+		folder := path.Dir(name)
+		if constants[folder] == nil {
+			constants[folder] = map[string]ast.Expr{}
+		}
+		addConstants(constants[folder], file)
+		if isTest(name) {
+			read++
+			folders[folder] = append(folders[folder], file)
+		}
 	}
 	if read < 100 {
 		t.Fatalf("%d files of tests were read", read)
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		for _, wait := range waits(folders[folder]) {
+		for _, wait := range waits(folders[folder], constants[folder]) {
 			complain(files.Position(wait.at).Filename, wait.text)
 		}
 	}
@@ -116,27 +122,32 @@ type wait struct {
 	text string
 }
 
-// waits returns the short bounds of the files of a folder.
-func waits(files []*ast.File) []wait {
-	constants := map[string]ast.Expr{}
-	for _, file := range files {
-		ast.Inspect(file, func(node ast.Node) bool {
-			if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == len(spec.Names) {
-				for i, name := range spec.Names {
-					constants[name.Name] = spec.Values[i]
-				}
+// addConstants adds those of a file, with their values.
+func addConstants(constants map[string]ast.Expr, file *ast.File) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == len(spec.Names) {
+			for i, name := range spec.Names {
+				constants[name.Name] = spec.Values[i]
 			}
-			return true
-		})
-	}
+		}
+		return true
+	})
+}
+
+// waits returns the short bounds of the files of a folder.
+func waits(files []*ast.File, constants map[string]ast.Expr) []wait {
 	var found []wait
 	for _, file := range files {
 		for _, declaration := range file.Decls {
 			if function, ok := declaration.(*ast.FuncDecl); ok && inBubble(function) {
 				continue
 			}
+			kept := map[string]string{} // variables with an elapsed time, and what it is
 			ast.Inspect(declaration, func(node ast.Node) bool {
-				what, length := bound(node)
+				if a, ok := node.(*ast.AssignStmt); ok && len(a.Lhs) == 1 && len(a.Rhs) == 1 {
+					kept[types.ExprString(a.Lhs[0])] = elapsed(a.Rhs[0], nil)
+				}
+				what, length := bound(node, kept)
 				if d, ok := duration(length, constants); ok && d > 0 && d < shortestWait {
 					found = append(found, wait{node.Pos(), what + " " + types.ExprString(length)})
 				}
@@ -160,7 +171,7 @@ func inBubble(function *ast.FuncDecl) bool {
 }
 
 // bound returns how long a node lets something take, or nil.
-func bound(node ast.Node) (what string, length ast.Expr) {
+func bound(node ast.Node, kept map[string]string) (what string, length ast.Expr) {
 	switch n := node.(type) {
 	case *ast.CallExpr:
 		what = types.ExprString(n.Fun)
@@ -196,11 +207,25 @@ func bound(node ast.Node) (what string, length ast.Expr) {
 			}
 		}
 	case *ast.BinaryExpr:
-		if call, ok := n.X.(*ast.CallExpr); ok && types.ExprString(call.Fun) == "time.Since" && n.Op == token.GTR {
-			return "time.Since", n.Y
+		if n.Op == token.GTR || n.Op == token.GEQ {
+			if what = elapsed(n.X, kept); what != "" {
+				return what, n.Y
+			}
 		}
 	}
 	return "", nil
+}
+
+// elapsed returns the function that an elapsed time is of, also of one that is kept in a variable; empty for any other expression.
+func elapsed(e ast.Expr, kept map[string]string) string {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return kept[types.ExprString(e)]
+	}
+	if what := types.ExprString(call.Fun); what == "time.Since" || strings.HasSuffix(what, ".Sub") {
+		return what
+	}
+	return ""
 }
 
 // fromNow returns the argument of time.Now().Add, or nil.
@@ -256,6 +281,9 @@ func found() {
 	c.SetReadDeadline(time.Now().Add(time.Second))
 	_ = &http.Client{Timeout: 10 * time.Second}
 	if time.Since(begun) > 2*time.Second {}
+	if ended.Sub(begun) >= 3*time.Second {}
+	took := time.Since(begun)
+	if took > patience {}
 }
 func passed() {
 	<-time.After(time.Until(end))
@@ -264,19 +292,23 @@ func passed() {
 	context.WithTimeout(ctx, -time.Second)
 	_ = &tls.Config{Timeout: time.Second}
 	expires := time.Now().Add(time.Second)
+	if ended.Sub(begun) < time.Second || left > time.Second {}
 }
 func virtual() { synctest.Test(t, func(*testing.T) { <-time.After(time.Second) }) }
 `, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	constants := map[string]ast.Expr{}
+	addConstants(constants, file)
 	var got []string
-	for _, wait := range waits([]*ast.File{file}) {
+	for _, wait := range waits([]*ast.File{file}, constants) {
 		got = append(got, wait.text)
 	}
 	want := []string{
 		"time.After time.Second", "context.WithTimeout patience", "testkit.WaitFor 5 * time.Second + time.Millisecond", "deadline 30 * time.Second",
 		"c.SetReadDeadline time.Second", "http.Client 10 * time.Second", "time.Since 2 * time.Second",
+		"ended.Sub 3 * time.Second", "time.Since patience",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
