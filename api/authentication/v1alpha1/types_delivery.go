@@ -37,7 +37,7 @@ type DeliveryReport struct {
 
 // DeliveryReportSpec is how tokens of an identity are delivered.
 type DeliveryReportSpec struct {
-	// secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.
+	// secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away after a minute. Required.
 	Secrets int32 `json:"secrets"`
 	// delivered is how many of them have a token: at most secrets. Required.
 	Delivered int32 `json:"delivered"`

@@ -509,7 +509,7 @@ func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCa
 					},
 					"secrets": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.",
+							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away after a minute. Required.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -632,7 +632,7 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref common.R
 				Properties: map[string]spec.Schema{
 					"secrets": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.",
+							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away after a minute. Required.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",

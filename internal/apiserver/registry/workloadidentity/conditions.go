@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// settle puts the conditions of an identity right. A token that has expired since the last report is not delivered any more, whether
+// settle puts the conditions and entries of an identity right. A token that has expired since the last report is not delivered any more, whether
 // or not a report has come. Slices are replaced, never changed: the object may share them with a cache.
 func settle(wi *v1alpha1.WorkloadIdentity, now time.Time) {
 	conditions := slices.Clone(wi.Status.Conditions)
@@ -23,6 +23,7 @@ func settle(wi *v1alpha1.WorkloadIdentity, now time.Time) {
 		meta.SetStatusCondition(&conditions, condition)
 	}
 	wi.Status.Conditions = conditions
+	wi.Status.Deliveries = standing(wi, now)
 }
 
 // delivered is the condition Delivered.

@@ -117,27 +117,27 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 
 // record changes the entry of one reporter, unless that is too soon or there are too many.
 func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
-	deliveries := wi.Status.Deliveries
+	if report.Secrets == 0 {
+		report = v1alpha1.DeliveryReportSpec{} // nothing can fail
+	}
+	deliveries := standing(wi, now)
 	i := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return d.Reporter == reporter })
 	entry := v1alpha1.Delivery{Reporter: reporter, ReportTime: metav1.NewTime(now.Truncate(time.Second)), DeliveryReportSpec: report}
 	if i >= 0 {
 		if equality.Semantic.DeepEqual(deliveries[i].DeliveryReportSpec, report) {
 			return nil
 		}
-		// One from the future is of a clock that was wrong.
-		if wait := deliveries[i].ReportTime.Add(reportEvery).Sub(now); wait > 0 && wait <= reportEvery {
-			return apierrors.NewTooManyRequests(fmt.Sprintf("%s may report once in %s", reporter, reportEvery), int(math.Ceil(wait.Seconds())))
+		if left := wait(deliveries[i], now); left > 0 {
+			return apierrors.NewTooManyRequests(fmt.Sprintf("%s may report once in %s", reporter, reportEvery), int(math.Ceil(left.Seconds())))
 		}
 	}
 	switch {
-	case report.Secrets == 0 && i < 0:
-		return nil
-	case report.Secrets == 0:
-		wi.Status.Deliveries = slices.Delete(deliveries, i, i+1)
 	case i >= 0:
 		deliveries[i] = entry
+	case report.Secrets == 0:
+		return nil
 	case len(deliveries) < maxReporters:
-		wi.Status.Deliveries = append(deliveries, entry)
+		deliveries = append(deliveries, entry)
 	default:
 		place := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return gone(d, now) })
 		if place < 0 {
@@ -145,8 +145,23 @@ func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.Deli
 		}
 		deliveries[place] = entry
 	}
+	wi.Status.Deliveries = deliveries
 	settle(wi, now)
 	return nil
+}
+
+// standing are the entries that are kept, in a slice of their own. One without Secrets is kept for its time alone, until its reporter may
+// report again.
+func standing(wi *v1alpha1.WorkloadIdentity, now time.Time) []v1alpha1.Delivery {
+	return slices.DeleteFunc(slices.Clone(wi.Status.Deliveries), func(d v1alpha1.Delivery) bool { return d.Secrets == 0 && wait(d, now) <= 0 })
+}
+
+// wait is for how long the reporter of an entry may not change it. An entry from the future is of a clock that was wrong.
+func wait(d v1alpha1.Delivery, now time.Time) time.Duration {
+	if left := d.ReportTime.Add(reportEvery).Sub(now); left <= reportEvery {
+		return left
+	}
+	return 0
 }
 
 var reasonForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)

@@ -138,8 +138,43 @@ func TestHowOftenAndHowManyReport(t *testing.T) {
 	if err := record(wi, "late", reported(1, 1, 6000, ""), at(60*61+24*3600)); err != nil || len(wi.Status.Deliveries) != maxReporters || wi.Status.Deliveries[0].Reporter != "late" {
 		t.Errorf("in the place of one that is gone: %v", err)
 	}
-	if err := record(wi, "b3", reported(0, 0, 0, ""), at(60*61+24*3600)); err != nil || len(wi.Status.Deliveries) != maxReporters-1 {
-		t.Errorf("one that has no Secret any more: %v, %d entries", err, len(wi.Status.Deliveries))
+
+	// The time of a reporter counts as well where it has no Secret any more, and no longer than it must.
+	wi = fresh()
+	for i, step := range []struct {
+		by               string
+		at               int
+		secrets          int32
+		refused, entries int
+	}{
+		{"a", 0, 0, 0, 0}, // it has no entry
+		{"a", 0, 1, 0, 1},
+		{"b", 30, 1, 0, 2},
+		{"a", 59, 0, 1, 2},
+		{"a", 60, 0, 0, 2},
+		{"a", 61, 1, 59, 2},
+		{"a", 61, 0, 0, 2}, // the same again
+		{"b", 90, 2, 0, 2},
+		{"a", 120, 1, 0, 2},
+		{"a", 180, 0, 0, 2},
+		{"b", 240, 3, 0, 1},
+		{"a", 240, 1, 0, 2},
+	} {
+		err := record(wi, step.by, reported(step.secrets, 0, 0, "UseDenied"), at(step.at))
+		after, _ := apierrors.SuggestsClientDelay(err)
+		if after != step.refused || (err == nil) != (step.refused == 0) || len(wi.Status.Deliveries) != step.entries {
+			t.Errorf("step %d, %+v: %v, %d entries", i, step, err, len(wi.Status.Deliveries))
+		}
+	}
+	if err := record(wi, "a", reported(0, 0, 0, ""), at(300)); err != nil {
+		t.Fatal(err)
+	}
+	for seconds, want := range map[int]int{300: 2, 359: 2, 360: 1} {
+		read := *wi
+		settle(&read, at(seconds))
+		if len(read.Status.Deliveries) != want {
+			t.Errorf("read after %d s: %d entries, want %d", seconds, len(read.Status.Deliveries), want)
+		}
 	}
 }
 
