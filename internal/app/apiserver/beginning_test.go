@@ -116,9 +116,10 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 
 // keptFake is a storage: with a KeyRing, or the error of reading it.
 type keptFake struct {
-	keyRing error
-	ensured bool
-	looked  func() // is called when identities are looked for
+	keyRing    error
+	identities bool
+	ensured    bool
+	looked     func() // is called when identities are looked for
 }
 
 func (f *keptFake) KeyRing(context.Context) (*identityv1alpha1.KeyRing, error) {
@@ -134,7 +135,7 @@ func (f *keptFake) HasIdentities(context.Context) (bool, error) {
 	if f.looked != nil {
 		f.looked()
 	}
-	return false, nil
+	return f.identities, nil
 }
 
 // unwritable is a store of keys in which none can be stored.
@@ -179,10 +180,13 @@ func TestBeginningOfAStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	history := map[identity.KeyID]identity.Algorithm{ring.Keys[0].ID: ring.Keys[0].Algorithm}
 	unknown := apierrors.NewNotFound(identityv1alpha1.Resource("keyrings"), identityv1alpha1.WorkloadIdentities)
 	for name, test := range map[string]struct {
 		keyRing           error
 		ring, published   bool
+		past              keys.Past
+		identities        bool
 		unreadable        bool
 		creates, ensured  bool
 		keys, refusedWith string
@@ -192,6 +196,8 @@ func TestBeginningOfAStorage(t *testing.T) {
 		"the keys are lost":                  {published: true, creates: true, keys: "the issuer has had keys"},
 		"the storage is lost":                {keyRing: unknown, ring: true, published: true, keys: "the storage of the API server is empty", refusedWith: "although there are keys"},
 		"both are lost":                      {keyRing: unknown, published: true, keys: "the issuer has had keys", refusedWith: "the issuer has had keys"},
+		"identities alone":                   {identities: true, creates: true, keys: "the issuer has had keys"},
+		"KeyRing history alone":              {past: keys.Past{Published: history}, creates: true, keys: "the issuer has had keys"},
 		"the storage does not answer":        {keyRing: errors.New("no answer"), ring: true, keys: "no answer", refusedWith: "is not known yet"},
 		"no KeyRing, and keys that are shut": {keyRing: unknown, unreadable: true, keys: "other users have access", refusedWith: "is not known yet"},
 	} {
@@ -220,11 +226,11 @@ func TestBeginningOfAStorage(t *testing.T) {
 			a := assembly{
 				o: &Options{PublishDir: string(folder)}, checked: checked{issuer: issuer}, log: slog.New(slog.DiscardHandler), begun: newBeginning(),
 				keySource: ownRing{
-					store:    &keyring.Remembering{Store: store, Outside: func(context.Context) (keys.Past, error) { return keys.Past{}, nil }},
+					store:    &keyring.Remembering{Store: store, Outside: func(context.Context) (keys.Past, error) { return test.past, nil }},
 					follower: keyring.NewFollower(keyring.Following{}),
 				},
 			}
-			stored := &keptFake{keyRing: test.keyRing}
+			stored := &keptFake{keyRing: test.keyRing, identities: test.identities}
 			err = a.tryBegin(t.Context(), stored)
 			if test.keys == "" && err == nil {
 				a.begun.empty.Store(nil) // as begin does
