@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -12,6 +13,9 @@ import (
 func main() {
 	if err := command.New(os.Stdout, os.Stderr).ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "credence-devcluster:", err)
+		if _, usage := errors.AsType[command.UsageError](err); usage {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }

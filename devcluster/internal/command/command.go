@@ -38,7 +38,7 @@ All state is in DIR and outlives any kind of stop. The cluster is ready when
 https://127.0.0.1:PORT/readyz answers 200 (authority: DIR/pki/ca.crt); then
 DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 		Version:       fmt.Sprintf("Kubernetes %s, etcd v%s", kubeversion.Get().GitVersion, etcdversion.Version),
-		Args:          cobra.NoArgs,
+		Args:          func(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,6 +47,7 @@ DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.CompletionOptions.DisableDefaultCmd = true
 	addFlags(root, &config)
 	root.AddCommand(supervised(controllermanager.Subcommand, controllermanager.Run), supervised(apiserver.Subcommand, apiserver.RunChild), loadImage(), importImages(), checkNode(), cleanNode())
@@ -54,7 +55,17 @@ DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 	return root
 }
 
-var errNoDir = errors.New("no directory for the cluster's state: give one with --dir")
+var errNoDir = usage(errors.New("no directory for the cluster's state: give one with --dir"))
+
+// UsageError is an error in flags or arguments: what starts the command need not try again.
+type UsageError struct{ error }
+
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
 
 func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags := root.Flags()

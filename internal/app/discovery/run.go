@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
@@ -83,17 +82,7 @@ func clientConfig(config Config) (*rest.Config, error) {
 	if config.DocumentsConfigMap == "" {
 		return nil, nil
 	}
-	cluster, err := rest.InClusterConfig()
-	switch {
-	case config.Kubeconfig != "":
-		if cluster, err = clientcmd.BuildConfigFromFlags("", config.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("--kubeconfig %s: %w", config.Kubeconfig, err)
-		}
-	case err != nil:
-		return nil, fmt.Errorf("--kubeconfig is missing and this is not a pod of a cluster (%w): give the kubeconfig of the API that has the ConfigMap", err)
-	}
-	cluster.UserAgent = "credence-server/discovery"
-	return cluster, nil
+	return serving.Cluster("--kubeconfig", config.Kubeconfig, "discovery")
 }
 
 // listen opens all ports before anything runs, so that a busy one is an error at start.
