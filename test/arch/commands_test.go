@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// changing matches commands that need more rights than the reader of a refusal may have.
+// changing matches commands, and grants without one, that need more rights than the reader of a refusal may have.
 var changing = regexp.MustCompile(`kubectl (annotate|apply|auth reconcile|create|delete|drain|edit|label|patch|replace|rollout|scale|taint)|` +
-	`credence (access (grant|policy)|account create|backup restore|cluster (join|leave)|enable|identity release|keys (acknowledge|initialize|revoke|rotate)|renew)`)
+	`grant it the verb|credence (access (grant|policy)|account create|backup restore|cluster (join|leave)|enable|identity release|keys (acknowledge|initialize|revoke|rotate)|renew)`)
 
 // named matches the words by which a message names the users who may run its command.
 var named = regexp.MustCompile(`cluster admin|admin of (the|its|that) (namespace|cluster)|operator of the keys|with ClusterRole|users? who may|granters`)

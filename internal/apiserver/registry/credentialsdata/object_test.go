@@ -126,10 +126,10 @@ func TestDataByObject(t *testing.T) {
 		"the binding was flipped":                      {change: func(s *scene) { s.binding.SecretRef, s.binding.WorkloadIdentityRef = nil, s.binding.SecretRef }, code: 409, words: "refers to no Secret"},
 		"the binding is gone":                          {change: func(s *scene) { s.binding = nil }, code: 404},
 		"no namespace, and not listed":                 {change: func(s *scene) { named(s, "BackupBucket", "", "bucket") }, code: 403, words: "does not list the namespace fruit"},
-		"no namespace, listed, and not allowed":        {change: func(s *scene) { named(s, "BackupBucket", "", "bucket"); s.listed = []string{"fruit"} }, code: 403, words: "grant it the verb use"},
+		"no namespace, listed, and not allowed":        {change: func(s *scene) { named(s, "BackupBucket", "", "bucket"); s.listed = []string{"fruit"} }, code: 403, words: "credence:workloadidentities:granter there, can grant it the verb use"},
 		"no namespace, listed, and allowed":            {change: func(s *scene) { named(s, "BackupBucket", "", "bucket"); s.listed, s.mayUse = []string{"fruit"}, true }, code: 200},
 		"another one lends it, and not listed":         {change: func(s *scene) { named(s, "Shoot", "fruit", "bucket") }, code: 403, words: "does not list the namespace fruit"},
-		"another one lends it, listed and not allowed": {change: func(s *scene) { named(s, "Shoot", "fruit", "bucket"); s.listed = []string{"fruit"} }, code: 403, words: "grant it the verb use"},
+		"another one lends it, listed and not allowed": {change: func(s *scene) { named(s, "Shoot", "fruit", "bucket"); s.listed = []string{"fruit"} }, code: 403, words: "credence:workloadidentities:granter there, can grant it the verb use"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

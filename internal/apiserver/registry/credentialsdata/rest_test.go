@@ -151,7 +151,7 @@ func TestData(t *testing.T) {
 		"a person":                          {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
 		"an agent of no cluster":            {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
 		"the agent of the identity cluster": {change: func(s *scene) { s.caller = ownAgent }, code: http.StatusOK, read: true},
-		"the same without use":              {change: func(s *scene) { s.caller, s.mayUse = ownAgent, false }, code: 403, words: "grant it the verb use"},
+		"the same without use":              {change: func(s *scene) { s.caller, s.mayUse = ownAgent, false }, code: 403, words: "credence:workloadidentities:granter there, can grant it the verb use"},
 		"the same for an object": {change: func(s *scene) {
 			s.caller, s.request.Spec.ContextObject = ownAgent, &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Name: "web"}
 		}, code: 403, words: "data is given to agents alone"},
@@ -160,7 +160,7 @@ func TestData(t *testing.T) {
 		"the webhook":                       {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "data is given to agents alone"},
 		"clusters are not known":            {change: func(s *scene) { s.unread = true }, code: 503},
 		"another namespace":                 {change: func(s *scene) { s.listed = []string{"trees"} }, code: 403, words: "does not list the namespace fruit"},
-		"without use":                       {change: func(s *scene) { s.mayUse = false }, code: 403, words: "grant it the verb use"},
+		"without use":                       {change: func(s *scene) { s.mayUse = false }, code: 403, words: "credence:workloadidentities:granter there, can grant it the verb use"},
 		"refused by admission":              {change: func(s *scene) { s.admission = apierrors.NewBadRequest("policy") }, code: 400, words: "policy"},
 		"another name":                      {change: func(s *scene) { s.request.Name = "other" }, code: 400, words: "metadata.name"},
 

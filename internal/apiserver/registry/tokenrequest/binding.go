@@ -61,7 +61,7 @@ func (r *REST) checkUseOfBinding(ctx context.Context, caller user.Info, binding 
 	if allowed, err := r.authorized(ctx, caller, "use", authority.Object{Kind: kind, Namespace: binding.Namespace, Name: binding.Name}); err != nil {
 		return err
 	} else if !allowed {
-		return refusedBinding(binding, "user %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use", caller.GetName(), kind.Resource, kind.Group, binding.Namespace)
+		return refusedBinding(binding, "user %q cannot use resource %q in API group %q in the namespace %q: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter there, can grant it the verb use", caller.GetName(), kind.Resource, kind.Group, binding.Namespace)
 	}
 	return nil
 }

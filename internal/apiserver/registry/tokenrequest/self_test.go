@@ -190,7 +190,7 @@ func TestSelfTokenRefusals(t *testing.T) {
 		}, 422, "CredentialsBindings"},
 		"the account is gone":            {func(w *selfWorld) { w.account.Name = "another" }, 403, "service account ns/account of the caller's token does not exist"},
 		"the account is another":         {func(w *selfWorld) { w.account.UID = "new" }, 403, "deleted and created again"},
-		"it may not use":                 {func(w *selfWorld) { w.reviews = func(authorizer.Attributes) (bool, error) { return false, nil } }, 403, "grant it the verb use"},
+		"it may not use":                 {func(w *selfWorld) { w.reviews = func(authorizer.Attributes) (bool, error) { return false, nil } }, 403, "credence:workloadidentities:granter there, can grant it the verb use"},
 		"the pod is gone":                {func(w *selfWorld) { w.pod.Name = "another" }, 403, "pod ns/pod of the caller's token does not exist"},
 		"the pod of that name":           {func(w *selfWorld) { w.pod.UID = "new" }, 403, "deleted and created again"},
 		"the pod had to be gone":         {func(w *selfWorld) { w.pod.DeletionTimestamp = &past }, 403, "was deleted, and had until"},
