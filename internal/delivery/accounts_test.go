@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/secrets"
@@ -88,6 +90,16 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	w.look(key)
 	if len(w.tokens) != 1 || w.tokens[0].context == nil || w.tokens[0].context.Name != "web" || w.tokens[0].context.UID != "uid-web" {
 		t.Errorf("requested %+v, want a token with the service account as context", w.tokens)
+	}
+	// A right of all who are authenticated is not one of every account.
+	reviewed := authority.Subject{Name: "system:serviceaccount:ns:web", UID: "uid-web", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns"}}
+	for _, subject := range w.reviewed {
+		if diff := cmp.Diff(reviewed, subject); diff != "" {
+			t.Errorf("reviewed (-want +got):\n%s", diff)
+		}
+	}
+	if len(w.reviewed) == 0 {
+		t.Error("the right of the account is not reviewed")
 	}
 	// A second look makes nothing twice; an identity that is not wanted any more loses its Secret.
 	w.lookAtAccount()
