@@ -87,6 +87,34 @@ func TestReleasedIdentitiesServeTheirPods(t *testing.T) {
 	}
 }
 
+// A pod may name the Secret of its account in a field of its own choice.
+func TestEachUseOfASecretKeepsIt(t *testing.T) {
+	key := tokensecret.NameFor("web", "banana")
+	for name, spec := range map[string]corev1.PodSpec{
+		"projected volume": mountingPod("a", key).Spec,
+		"plain volume":     {Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: key}}}}},
+		"variable": {Containers: []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: key}}}}}}}},
+		"all variables": {InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{
+			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: key}}}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+			w.addIdentity("ns", "banana", "u1")
+			w.lookAtAccount()
+			w.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: spec}}
+			w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
+			for range 3 {
+				w.lookAtAccount()
+				w.pass(accounts.ReleasedLook)
+			}
+			if names := w.secretNames(); len(names) != 1 {
+				t.Errorf("Secrets %v, want that of the pod", names)
+			}
+		})
+	}
+}
+
 func TestAnIdentityThatComesBackIsNotReleased(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
 	w.addIdentity("ns", "banana", "u1")

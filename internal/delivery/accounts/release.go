@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -68,9 +69,14 @@ func unreadable(err error) problem {
 	return problem{"PodsUnreadable", fmt.Sprintf("look which pods still need Secrets that no new pod of the account does: %v", err)}
 }
 
-// usersOf are those of pods that mount a Secret.
+// usersOf are those of pods that name a Secret, in any field: a container that reads it into variables needs it when it is started again.
 func usersOf(secret string, pods []corev1.Pod) []corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(workload.TokenSecrets(&pod), secret) })
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
+		for range profile.References(&pod, nil, func(name string) bool { return name == secret }) {
+			return false
+		}
+		return true
+	})
 }
 
 // mark writes since when a Secret is released; empty: it is not.
