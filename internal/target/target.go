@@ -44,6 +44,8 @@ type Limits struct {
 	Subject int
 	// Audiences is how many there may be, Audience the greatest length of one, in characters.
 	Audiences, Audience int
+	// Untrusted returns what is wrong with an audience that no trust can be set up for, or an empty text; nil: any will do.
+	Untrusted func(audience string) string
 }
 
 // Fixed is a value of a providerConfig that must never change; empty while it is not set.

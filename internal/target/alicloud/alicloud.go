@@ -4,6 +4,7 @@ package alicloud
 
 import (
 	"regexp"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,7 +44,15 @@ func (Adapter) Type() string { return Type }
 
 // Limits implements target.Adapter.
 func (Adapter) Limits() target.Limits {
-	return target.Limits{Algorithms: []identity.Algorithm{identity.RS256}, Lifetime: maxLifetime}
+	return target.Limits{Algorithms: []identity.Algorithm{identity.RS256}, Lifetime: maxLifetime, Untrusted: untrusted}
+}
+
+// untrusted is what is wrong with an audience that RAM can't be set up to accept.
+func untrusted(audience string) string {
+	if strings.Contains(audience, ",") || strings.Contains(audience, "${") || strings.HasPrefix(audience, "-") {
+		return "holds a comma or ${, or begins with -: RAM lists client IDs with commas and takes ${ for a variable; choose another audience"
+	}
+	return ""
 }
 
 var (

@@ -22,8 +22,8 @@ func relationOf(i trust.Identity) (relation, error) {
 	account, role, _ := strings.Cut(strings.TrimPrefix(c.role, "acs:ram::"), ":role/")
 	_, provider, _ := strings.Cut(c.provider, ":oidc-provider/")
 	for _, audience := range i.Audiences {
-		if strings.Contains(audience, ",") || strings.Contains(audience, "${") || strings.HasPrefix(audience, "-") {
-			return relation{}, fmt.Errorf("its audience %q holds a comma or ${, or begins with -: RAM lists client IDs with commas and takes ${ for a variable; choose another audience", audience)
+		if wrong := untrusted(audience); wrong != "" {
+			return relation{}, fmt.Errorf("its audience %q %s", audience, wrong)
 		}
 	}
 	return relation{account: account, role: role, provider: provider, policy: trust.Object{

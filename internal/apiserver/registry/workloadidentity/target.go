@@ -105,9 +105,17 @@ func warnings(spec v1alpha1.WorkloadIdentitySpec) []string {
 	if len(errs) > 0 {
 		return nil // an identity from before these checks
 	}
-	expected := config.Audiences()
-	if len(expected) == 0 || slices.ContainsFunc(expected, func(audience string) bool { return slices.Contains(spec.Audiences, audience) }) {
-		return nil
+	var warned []string
+	if untrusted := targets.For(kind).Limits().Untrusted; untrusted != nil {
+		for i, audience := range spec.Audiences {
+			if wrong := untrusted(audience); wrong != "" {
+				warned = append(warned, fmt.Sprintf("%s: %q %s", audiencesPath.Index(i), wording.Abbreviate(audience), wrong))
+			}
+		}
 	}
-	return []string{fmt.Sprintf("%s: unless %s was set up otherwise, it expects %s", audiencesPath, kind, strings.Join(expected, " or "))}
+	expected := config.Audiences()
+	if len(expected) > 0 && !slices.ContainsFunc(expected, func(audience string) bool { return slices.Contains(spec.Audiences, audience) }) {
+		warned = append(warned, fmt.Sprintf("%s: unless %s was set up otherwise, it expects %s", audiencesPath, kind, strings.Join(expected, " or ")))
+	}
+	return warned
 }

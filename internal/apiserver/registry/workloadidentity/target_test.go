@@ -120,7 +120,11 @@ func TestValidateChange(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	const missing = "spec.targetSystem.providerConfig: is not set: workloads are given tokens, but no configuration for "
+	const (
+		missing        = "spec.targetSystem.providerConfig: is not set: workloads are given tokens, but no configuration for "
+		alicloudConfig = `{"apiVersion":"alicloud.authentication.gardener.cloud/v1alpha1","kind":"Config","roleARN":"acs:ram::12345:role/r","oidcProviderARN":"acs:ram::12345:oidc-provider/p"}`
+		untrusted      = "holds a comma or ${, or begins with -: RAM lists client IDs with commas and takes ${ for a variable; choose another audience"
+	)
 	for name, test := range map[string]struct {
 		wi   *v1alpha1.WorkloadIdentity
 		want []string
@@ -137,6 +141,8 @@ func TestWarnings(t *testing.T) {
 		"gcp, another audience":       {of("gcp", gcpConfig, "a"), []string{"spec.audiences: unless gcp was set up otherwise, it expects //iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/provider or https://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/provider"}},
 		"gcp, its audience":           {wi: of("gcp", gcpConfig, "https://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/provider")},
 		"from before":                 {wi: of("aws", before, "a")},
+		"alicloud":                    {wi: of("alicloud", alicloudConfig, "a", "$a", "a-")},
+		"alicloud, no trust for them": {of("alicloud", alicloudConfig, "a", "-b", "c,d", "${e}"), []string{"spec.audiences[1]: \"-b\" " + untrusted, "spec.audiences[2]: \"c,d\" " + untrusted, "spec.audiences[3]: \"${e}\" " + untrusted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, strategy{}.WarningsOnCreate(t.Context(), test.wi)); diff != "" {
