@@ -404,4 +404,19 @@ func TestKeysInASecret(t *testing.T) {
 		t.Errorf("the Secret is of another type, or holds other keys: %.60s", secret)
 	}
 	p.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=5m")
+
+	// A Secret that was emptied is no beginning: the issuer has a past.
+	p.must(t, "", "kubectl", "-n", "credence-system", "patch", "secret", "credence-keys", "--type=merge", "-p", `{"data":null}`)
+	p.restart(t, "apiserver")
+	p.tokenRefused(t, namespace, "the stored ring of keys")
+	eventually(t, func() error {
+		log, err := os.ReadFile(filepath.Join(p.Dir, "logs", "apiserver.log"))
+		if err != nil || !strings.Contains(string(log), "the issuer has had keys") {
+			return fmt.Errorf("the API server does not name what is lost: %v", err)
+		}
+		return nil
+	})
+	if made := p.must(t, "", "kubectl", "-n", "credence-system", "get", "secret", "credence-keys", "-o", "jsonpath={.data}"); strings.Contains(made, ".pem") {
+		t.Error("keys were made anew")
+	}
 }
