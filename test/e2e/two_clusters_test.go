@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -112,9 +114,26 @@ func TestTwoClusters(t *testing.T) {
 	garden.letUse(t, ours, "mallory")
 	_, err = mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
 	refused(t, "a Secret of one who may use the identity elsewhere only", err, "the verb use")
-	seed.bind(t, ours, "credence:workloadidentities:user", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"})
+	// Here they are enough, for as long as they last.
+	jane := seed.admin(t, namespace, "jane")
+	seed.letUse(t, ours, "jane")
 	eventually(t, func() error {
-		_, err := mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
+		_, err := jane.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("j", ours, "banana"), metav1.CreateOptions{})
 		return err
+	})
+	seed.awaitToken(t, namespace, "j", nil)
+	if err := seed.client(t).RbacV1().RoleBindings(ours).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if _, err := secrets.Patch(t.Context(), "j", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, warning := range seed.warnings(t, namespace) {
+			if strings.Contains(warning, "Secret/j UseDenied: jane, on whose behalf") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event of jane's missing right: %q", seed.warnings(t, namespace))
 	})
 }
