@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -29,6 +30,23 @@ func TestDecodedTokenRequestsHaveMetadata(t *testing.T) {
 		}
 		if found, err := meta.Accessor(object); err != nil || found.GetLabels()["a"] != "b" {
 			t.Errorf("%s: metadata %v, %v", body, found, err)
+		}
+	}
+}
+
+// An error of decoding repeats little of the body: answers and two audit logs have it.
+func TestErrorsOfDecodingAreShort(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	negotiation := newNegotiation(scheme, NewCodecs(scheme))
+	decoder := negotiation.DecoderToVersion(negotiation.SupportedMediaTypes()[0].Serializer, v1alpha1.SchemeGroupVersion)
+	long := strings.Repeat("1", 500<<10)
+	for name, body := range map[string]string{"a duration": `{"spec":{"duration":"` + long + `"}}`, "a field": `{"` + long + `":1}`} {
+		kind := v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
+		if _, _, err := decoder.Decode([]byte(body), &kind, (*tokenrequest.REST)(nil).New()); err == nil || len(err.Error()) > 2*maxMessage {
+			t.Errorf("%s: %.100v, want a short error", name, err)
 		}
 	}
 }
