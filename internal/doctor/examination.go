@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/inventory"
 )
 
@@ -22,6 +23,8 @@ type Examination struct {
 	// Client fetches the documents of the issuer. OwnAuthorities is true if the user named the authorities that it trusts.
 	Client         *http.Client
 	OwnAuthorities bool
+	// Shown fetches the IDs of the keys that an issuer shows to relying parties.
+	Shown func(ctx context.Context, issuer identity.Issuer, client *http.Client) ([]identity.KeyID, error)
 	// Manifests are all manifests of this version.
 	Manifests []Manifest
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	authenticationv1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/inventory"
 	"github.com/credence-id/credence/internal/relyingparty"
 	"github.com/credence-id/credence/internal/relyingparty/conformance"
@@ -108,11 +110,13 @@ func (d *Examination) checkIssuers(ctx context.Context, found *Diagnosis, known 
 	}
 	// There is one for life; more than a few would be a mistake elsewhere.
 	for _, issuer := range issuers[:min(len(issuers), 3)] {
-		report := conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: d.Client, Clock: d.Now})
+		client := d.Client
+		report := conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: client, Clock: d.Now})
 		if !d.OwnAuthorities && authorities != nil && foreignAuthority(report) {
 			found.add("issuer", Warn, "clouds trust public authorities alone: give it a certificate of one, or give clouds its keys by hand (docs/howto/static-hosting.md)",
 				"%s: its certificate is of an authority that this machine does not know, and that the kubeconfig has", issuer)
-			report = conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: relyingparty.Trusting(authorities), Clock: d.Now})
+			client = relyingparty.Trusting(authorities)
+			report = conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: client, Clock: d.Now})
 		}
 		for _, check := range report.Checks {
 			for _, finding := range check.Findings {
@@ -124,7 +128,27 @@ func (d *Examination) checkIssuers(ctx context.Context, found *Diagnosis, known 
 		if report.Count(conformance.Fail) == 0 {
 			found.pass("issuer", "%s of %s", wording.Plural(report.Count(conformance.Pass), "check", "checks"), issuer)
 		}
+		d.checkRevoked(ctx, found, identity.Issuer(issuer), client, ring)
 		d.checkPublicName(ctx, found, issuer)
+	}
+}
+
+// checkRevoked sees whether relying parties are still shown a revoked key. A CDN, or a copy, can be older than the published documents,
+// which the KeyRing's condition Withdrawn is about.
+func (d *Examination) checkRevoked(ctx context.Context, found *Diagnosis, issuer identity.Issuer, client *http.Client, ring *v1alpha1.KeyRing) {
+	if ring == nil || len(ring.Status.Revoked) == 0 {
+		return
+	}
+	shown, err := d.Shown(ctx, issuer, client)
+	if err != nil {
+		found.skip("issuer", "whether %s still shows a revoked key is not known: %v", issuer, err)
+		return
+	}
+	for _, key := range ring.Status.Revoked {
+		if slices.Contains(shown, identity.KeyID(key.ID)) {
+			found.add("issuer", Fail, "purge the cache of the CDN, upload the documents again, or see the log of credence-discovery: docs/reference/alerts.md#credencerevokedkeypublished",
+				"%s still shows the revoked key %s: relying parties accept what is signed with it", issuer, key.ID)
+		}
 	}
 }
 

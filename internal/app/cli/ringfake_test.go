@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"encoding/json"
@@ -8,18 +9,19 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
@@ -37,6 +39,8 @@ type ringFake struct {
 	overtake int // how many updates are overtaken by another one
 	// exposed makes the documents keep what was revoked, and unread keeps them from being read.
 	exposed, unread bool
+	// issuer is that of the KeyRing; empty: one that does not answer.
+	issuer identity.Issuer
 }
 
 type ringKey struct{}
@@ -52,7 +56,7 @@ func scriptTime() time.Time {
 // makeRing AGE [DIR] makes a ring of that age, behind the API or in a folder, and names its keys in variables. Further
 // words: "ring none" takes the ring away, "ring overtaken" lets another update come before the next one, "ring
 // dashed AGE" makes ES256 keys whose IDs begin with -, "ring plain AGE" makes none of these, "ring exposed" and "ring unread" keep what is revoked published, or
-// the documents from being read, until the next ring.
+// the documents from being read, and "ring shown" has the issuer $STATIC go on showing the keys of now, until the next ring.
 func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	generate := keys.NewPrivate
 	if len(args) > 1 && (args[0] == "dashed" || args[0] == "plain") {
@@ -68,8 +72,12 @@ func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 		fake.overtake = 1
 		return
 	}
-	fake.exposed, fake.unread = args[0] == "exposed", args[0] == "unread"
+	fake.exposed, fake.unread, fake.issuer = args[0] == "exposed", args[0] == "unread", ""
 	if fake.exposed || fake.unread {
+		return
+	}
+	if args[0] == "shown" {
+		fake.show(ts)
 		return
 	}
 	directory := fake.directory
@@ -89,6 +97,20 @@ func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	for _, key := range ring.Keys {
 		ts.Setenv(fmt.Sprintf("%s_%s", key.Algorithm, strings.ToUpper(string(key.State))), string(key.ID))
 	}
+}
+
+// show makes $STATIC the issuer, and the keys of now what it shows.
+func (f *ringFake) show(ts *testscript.TestScript) {
+	f.issuer = identity.Issuer(ts.Getenv("STATIC"))
+	store, err := keystore.OpenDirectory(f.directory)
+	ts.Check(err)
+	ring, _, err := store.Load(context.Background())
+	ts.Check(err)
+	documents, err := discovery.New(f.issuer, ring.Published())
+	ts.Check(err)
+	ts.Check(os.MkdirAll(ts.MkAbs("site/.well-known"), 0o700))
+	ts.Check(os.WriteFile(ts.MkAbs("site/.well-known/openid-configuration"), documents.Configuration(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("site/jwks"), documents.JWKS(), 0o600))
 }
 
 // named makes keys until the ID of one begins with -, or until it does not. RSA keys are slow to make, and never dashed.
@@ -172,7 +194,7 @@ func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator
 		return object, keyring.Operator{}, err
 	}
 	object.Status = report.Status(report.Observation{
-		Issuer: "https://127.0.0.1:1", Ring: change.Ring, View: view, Plan: change.Ring.Plan(view), RelyingParties: f.spec.RelyingParties,
+		Issuer: cmp.Or(f.issuer, "https://127.0.0.1:1"), Ring: change.Ring, View: view, Plan: change.Ring.Plan(view), RelyingParties: f.spec.RelyingParties,
 		Documents: f.documents(view),
 	})
 	return object, keyring.Operator{
@@ -272,7 +294,7 @@ func refuseCommand(w http.ResponseWriter, err error) {
 	refuse(w, status)
 }
 
-func dryRun(r *http.Request) bool { return cmp.Equal(r.URL.Query()["dryRun"], []string{"All"}) }
+func dryRun(r *http.Request) bool { return slices.Equal(r.URL.Query()["dryRun"], []string{"All"}) }
 
 func decode(r *http.Request, into any) {
 	if err := json.NewDecoder(r.Body).Decode(into); err != nil {

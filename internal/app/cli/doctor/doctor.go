@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,9 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/discovery/comparison"
 	"github.com/credence-id/credence/internal/doctor"
+	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -110,6 +113,8 @@ func (d *checkup) run(cmd *cobra.Command, names []string) error {
 	}
 	checks := doctor.Examination{Now: d.Now, Manifests: manifests, Client: client, OwnAuthorities: cmd.Flags().Changed("ca-file"), Resolve: func(ctx context.Context, host string) ([]net.IP, error) {
 		return net.DefaultResolver.LookupIP(ctx, "ip", host)
+	}, Shown: func(ctx context.Context, issuer identity.Issuer, client *http.Client) ([]identity.KeyID, error) {
+		return (&comparison.Prober{Issuer: issuer, Client: client}).Probe(ctx)
 	}}
 	stop := d.WaitingFor("the checks")
 	found := checks.Examine(cmd.Context(), both, where)

@@ -48,7 +48,7 @@ func (r *revoke) awaitWithdrawal(ctx context.Context, ring keyRing, client *http
 		case <-time.After(lookAgain):
 			continue
 		}
-		const hint = "relying parties accept its tokens until it is gone: see the condition Withdrawn in kubectl get keyring " + ringName + " -o yaml, and why credence-server apiserver could not publish in its log"
+		const hint = "relying parties accept its tokens until it is gone: see the condition Withdrawn in kubectl get keyring " + ringName + " -o yaml, and why credence-server apiserver could not publish in its log; at a public URL, purge the cache of the CDN or upload the documents again"
 		if found.still != "" {
 			return &command.Failure{Line: fmt.Sprintf("error: key %s is revoked, but still published in %s", id, wording.OneLine(found.still)), Hint: hint, Code: command.ExitRefused}
 		}
