@@ -14,7 +14,8 @@ import (
 // checkHost sees whether the cluster of the identities trusts their issuer, so that tokens of identities are users there.
 func checkHost(ctx context.Context, found *Diagnosis, from *cluster.API, ring *v1alpha1.KeyRing) {
 	if ring == nil || ring.Status.Issuer == "" {
-		return // the issuer is not known, as the check issuer reports
+		found.skip("host", "the issuer is not known: no KeyRing that you may read names it")
+		return
 	}
 	review := authenticationv1.TokenReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenReview"},
