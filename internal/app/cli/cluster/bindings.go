@@ -82,28 +82,28 @@ func (b *bound) readable() (namespaces []string) {
 	return slices.Compact(slices.Sorted(slices.Values(namespaces)))
 }
 
-func (b *bound) printNote(w io.Writer) {
-	if b.note != "" {
-		fmt.Fprintln(w, "note: "+b.note)
-	}
-}
-
-// printContexts names what joining can't give: objects on the cluster may use identities of any namespace. The RoleBinding has another name than
-// those that joining makes, which are deleted where the cluster does not list the namespace.
-func (b *bound) printContexts(w io.Writer) {
-	if !b.fromContexts {
-		return
-	}
+// notes are what was not looked for, and what joining can't give: objects on the cluster may use identities of any namespace. The RoleBinding for
+// that has another name than those that joining makes, which are deleted where the cluster does not list the namespace.
+func (b *bound) notes() []string {
+	notes := []string{}
 	there := "in no other namespace yet"
 	if namespaces := slices.DeleteFunc(b.readable(), func(namespace string) bool { return slices.Contains(b.namespaces, namespace) }); len(namespaces) > 0 {
 		there = "in " + strings.Join(namespaces, ", ")
 	}
 	if b.note != "" {
-		there = "where is not known"
+		notes, there = append(notes, b.note), "where is not known"
 	}
-	fmt.Fprintf(w, `note: the agent may read identities of listed namespaces only. In each other one with identities that objects on the cluster use, a cluster admin gives it this (%s):
-  kubectl create rolebinding credence:contexts:%s -n NAMESPACE --clusterrole=%s --serviceaccount=%s:%s
-`, there, b.agent(), readIdentities, v1alpha1.WorkloadClusters, b.agent())
+	if b.fromContexts {
+		notes = append(notes, fmt.Sprintf(`the agent may read identities of listed namespaces only. In each other one with identities that objects on the cluster use, a cluster admin gives it this (%s):
+  kubectl create rolebinding credence:contexts:%s -n NAMESPACE --clusterrole=%s --serviceaccount=%s:%s`, there, b.agent(), readIdentities, v1alpha1.WorkloadClusters, b.agent()))
+	}
+	return notes
+}
+
+func printNotes(w io.Writer, notes ...string) {
+	for _, note := range notes {
+		fmt.Fprintln(w, "note: "+note)
+	}
 }
 
 // remove deletes objects, in order, and prints what it has deleted. Those that are gone are passed over.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
@@ -26,6 +27,21 @@ type check struct {
 	connection *connection.Flags
 	folder     string
 	workload   string
+	output     string
+}
+
+// checked is what "cluster check" prints.
+type checked struct {
+	Name string `json:"name"`
+	// Verdict is complete, incomplete, or unknown: nothing is missing, as far as is known.
+	Verdict string `json:"verdict"`
+	// Findings are what is missing, too many, or wrong otherwise.
+	Findings []string `json:"findings"`
+	// Unreadable are the namespaces whose identities objects on the cluster use, and that the agent may not read.
+	Unreadable []string     `json:"unreadable"`
+	Notes      []string     `json:"notes"`
+	Seen       *metav1.Time `json:"seen,omitempty"`    // give or take some minutes
+	Version    string       `json:"version,omitempty"` // of the agent
 }
 
 func newCheck(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
@@ -52,6 +68,7 @@ not known what the agent may read, or a server could not be reached.`,
 	workloadFlag(cmd, &c.workload, "The kubeconfig of the other cluster, if joining has written to it")
 	cmd.Flags().StringVar(&c.folder, "credentials", "", "The folder that joining has written")
 	cmd.MarkFlagsMutuallyExclusive("workload-kubeconfig", "credentials")
+	command.Output(cmd, &c.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 
@@ -78,68 +95,83 @@ func (c *check) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return failure(cmd, "list RoleBindings", err)
 	}
-	rights.printNote(c.ErrOut)
 	all := m.objects()
 	if err := (objects.Writer{API: opened, DryRun: "client", Program: cmd.Root().DisplayName(), Hint: "a cluster admin of the identity cluster may"}).Plan(cmd.Context(), all); err != nil {
 		return err
 	}
-	lacks := false
+	found := checked{Name: name, Findings: []string{}, Unreadable: []string{}, Notes: rights.notes(), Seen: stored.Status.LastSeenTime, Version: stored.Status.AgentVersion}
 	for _, o := range all {
 		if text := map[string]string{"created": "is missing", "configured": "is not as joining makes it"}[o.Done()]; text != "" {
-			lacks = true
 			where := ""
 			if o.At.Namespace != "" {
 				where = " in namespace " + o.At.Namespace
 			}
-			fmt.Fprintf(c.Out, "%s/%s%s %s\n", o.Kind, o.At.Name, where, text)
+			found.Findings = append(found.Findings, fmt.Sprintf("%s/%s%s %s", o.Kind, o.At.Name, where, text))
 		}
 		if secret, ok := o.Content.(*corev1.Secret); ok && tokens != nil {
-			for _, fault := range c.faults(m, secret, tokens) {
-				lacks = true
-				fmt.Fprintln(c.Out, fault)
-			}
+			found.Findings = append(found.Findings, c.faults(m, secret, tokens)...)
 		}
 	}
 	for _, o := range rights.surplus() {
-		lacks = true
-		fmt.Fprintf(c.Out, "%s/%s in namespace %s is too many: the WorkloadCluster does not list the namespace\n", o.Kind, o.At.Name, o.At.Namespace)
+		found.Findings = append(found.Findings, fmt.Sprintf("%s/%s in namespace %s is too many: the WorkloadCluster does not list the namespace", o.Kind, o.At.Name, o.At.Namespace))
 	}
-	rights.printContexts(c.ErrOut)
 	if away := doctor.Away(stored, c.Now()); away != "" {
-		lacks = true
-		fmt.Fprintln(c.Out, away)
+		found.Findings = append(found.Findings, away)
 	}
-	var denied []string
 	var unknown error
 	if m.fromContexts {
+		var denied []string
 		denied, unknown = c.unread(cmd.Context(), m)
-	}
-	for _, namespace := range denied {
-		fmt.Fprintf(c.Out, "the agent may not read namespace %s, whose identities objects on the cluster use\n", namespace)
+		found.Unreadable = append(found.Unreadable, denied...)
 	}
 	if unknown != nil {
-		fmt.Fprintf(c.ErrOut, "note: whether the agent may read the identities that objects on the cluster use is not known: %v\n", unknown)
+		found.Notes = append(found.Notes, fmt.Sprintf("whether the agent may read the identities that objects on the cluster use is not known: %v", unknown))
 	}
+	var failed *command.Failure
 	switch {
-	case lacks:
+	case len(found.Findings) > 0:
 		into := "--out " + cmp.Or(c.folder, "FOLDER")
 		if c.workload != "" {
 			into = "--workload-kubeconfig " + c.workload
 		}
-		return &command.Failure{Code: command.ExitRefused, Hint: "a cluster admin of the identity cluster completes it with: " + cmd.Root().DisplayName() + " cluster join " + name + " " + into}
-	case len(denied) > 0:
-		return &command.Failure{Code: command.ExitRefused, Hint: "an admin of the identity cluster lets it, in each of these namespaces, by the RoleBinding that is noted above"}
+		failed = &command.Failure{Code: command.ExitRefused, Hint: "a cluster admin of the identity cluster completes it with: " + cmd.Root().DisplayName() + " cluster join " + name + " " + into}
+	case len(found.Unreadable) > 0:
+		failed = &command.Failure{Code: command.ExitRefused, Hint: "an admin of the identity cluster lets it, in each of these namespaces, by the RoleBinding that is noted above"}
 	case unknown != nil:
-		return &command.Failure{Code: command.ExitOutage, Hint: "nothing else is missing"}
+		failed = &command.Failure{Code: command.ExitOutage, Hint: "nothing else is missing"}
+	}
+	found.Verdict = "complete"
+	if failed != nil {
+		found.Verdict = map[int]string{command.ExitRefused: "incomplete", command.ExitOutage: "unknown"}[failed.Code]
+	}
+	if err := c.print(found); err != nil || failed == nil {
+		return err
+	}
+	return failed
+}
+
+func (c *check) print(found checked) error {
+	if c.output != "text" {
+		return screen.Object(c.Out, c.output, found)
+	}
+	printNotes(c.ErrOut, found.Notes...)
+	for _, finding := range found.Findings {
+		fmt.Fprintln(c.Out, finding)
+	}
+	for _, namespace := range found.Unreadable {
+		fmt.Fprintf(c.Out, "the agent may not read namespace %s, whose identities objects on the cluster use\n", namespace)
+	}
+	if found.Verdict != "complete" {
+		return nil
 	}
 	seen := "never yet seen"
-	if at := stored.Status.LastSeenTime; at != nil {
-		seen = "last seen at " + at.UTC().Format(time.RFC3339)
+	if found.Seen != nil {
+		seen = "last seen at " + at(found.Seen)
 	}
-	if version := stored.Status.AgentVersion; version != "" {
-		seen += ", with an agent of version " + version
+	if found.Version != "" {
+		seen += ", with an agent of version " + found.Version
 	}
-	_, err = fmt.Fprintf(c.Out, "cluster %s has all that it needs; %s\n", name, seen)
+	_, err := fmt.Fprintf(c.Out, "cluster %s has all that it needs; %s\n", found.Name, seen)
 	return err
 }
 

@@ -126,8 +126,7 @@ func (j *join) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	rights.printNote(j.ErrOut)
-	rights.printContexts(j.ErrOut)
+	printNotes(j.ErrOut, rights.notes()...)
 	if j.dryRun != "none" {
 		return nil
 	}

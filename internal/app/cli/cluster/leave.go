@@ -94,7 +94,9 @@ func (l *leave) run(cmd *cobra.Command, name string) error {
 			fmt.Fprintf(l.ErrOut, "note: RoleBinding %s of namespace %s has other subjects, too: take the accounts of the cluster off it, or a cluster of this name gets its rights\n", b.Name, b.Namespace)
 		}
 	}
-	rights.printNote(l.ErrOut)
+	if rights.note != "" {
+		printNotes(l.ErrOut, rights.note)
+	}
 	if deleted == 0 {
 		_, err := fmt.Fprintf(l.Out, "nothing of cluster %s was left\n", name)
 		return err

@@ -92,9 +92,7 @@ func (l *list) run(cmd *cobra.Command) error {
 	if err := screen.Table(l.Out, rows...); err != nil {
 		return err
 	}
-	for _, note := range found.Notes {
-		fmt.Fprintln(l.ErrOut, "note: "+note)
-	}
+	printNotes(l.ErrOut, found.Notes...)
 	return nil
 }
 
