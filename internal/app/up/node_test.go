@@ -3,6 +3,8 @@
 package up
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestUpWithANode(t *testing.T) {
@@ -129,5 +132,20 @@ func TestNoNodeHere(t *testing.T) {
 		if _, err := os.Stat(string(l.dir)); err == nil {
 			t.Error("a start that was refused has made its directory")
 		}
+	}
+}
+
+// The error has the last state that was seen, not that the limit has ended the last look.
+func TestPollKeepsTheLastState(t *testing.T) {
+	asked := 0
+	err := poll(t.Context(), time.Second, func(ctx context.Context) error {
+		if asked++; asked == 1 {
+			return errors.New("the node is not ready")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if err == nil || !strings.Contains(err.Error(), "not done after 1s: the node is not ready") {
+		t.Error(err)
 	}
 }

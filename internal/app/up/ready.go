@@ -61,16 +61,20 @@ func failedChecks(body string) string {
 	return " (not ready: " + strings.Join(failed, ", ") + ")"
 }
 
-// poll repeats do until it succeeds, limit has passed or ctx is done; the error has the last one of do.
+// poll repeats do until it succeeds, limit has passed or ctx is done; the error has the last one of do, but not that the limit has ended it.
 func poll(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := do(limited)
 		if err == nil {
 			return nil
+		}
+		if last == nil || limited.Err() == nil {
+			last = err
 		}
 		select {
 		case <-ticker.C:
@@ -78,7 +82,7 @@ func poll(ctx context.Context, limit time.Duration, do func(context.Context) err
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("not done after %s: %w", limit, err)
+			return fmt.Errorf("not done after %s: %w", limit, last)
 		}
 	}
 }
