@@ -87,16 +87,12 @@ func TestReleasedIdentitiesServeTheirPods(t *testing.T) {
 	}
 }
 
-// A pod may name the Secret of its account in a field of its own choice.
-func TestEachUseOfASecretKeepsIt(t *testing.T) {
+// A pod may have the Secret of its account in a volume of its own.
+func TestEachVolumeOfASecretKeepsIt(t *testing.T) {
 	key := tokensecret.NameFor("web", "banana")
 	for name, spec := range map[string]corev1.PodSpec{
 		"projected volume": mountingPod("a", key).Spec,
 		"plain volume":     {Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: key}}}}},
-		"variable": {Containers: []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{
-			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: key}}}}}}}},
-		"all variables": {InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{
-			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: key}}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))

@@ -17,7 +17,6 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/workload"
-	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -69,14 +68,9 @@ func unreadable(err error) problem {
 	return problem{"PodsUnreadable", fmt.Sprintf("look which pods still need Secrets that no new pod of the account does: %v", err)}
 }
 
-// usersOf are those of pods that name a Secret, in any field: a container that reads it into variables needs it when it is started again.
+// usersOf are those of pods that mount a Secret.
 func usersOf(secret string, pods []corev1.Pod) []corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-		for range profile.References(&pod, nil, func(name string) bool { return name == secret }) {
-			return false
-		}
-		return true
-	})
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(workload.TokenSecrets(&pod), secret) })
 }
 
 // mark writes since when a Secret is released; empty: it is not.

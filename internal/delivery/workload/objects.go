@@ -5,6 +5,7 @@ package workload
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,14 +75,17 @@ func AccountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
 func TokenSecrets(pod *corev1.Pod) []string {
 	var names []string
 	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret != nil {
+			names = append(names, volume.Secret.SecretName)
+		}
 		if volume.Projected == nil {
 			continue
 		}
 		for _, source := range volume.Projected.Sources {
-			if source.Secret != nil && strings.HasPrefix(source.Secret.Name, tokensecret.NamePrefix) {
+			if source.Secret != nil {
 				names = append(names, source.Secret.Name)
 			}
 		}
 	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, tokensecret.NamePrefix) })
 }
