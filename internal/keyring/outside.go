@@ -3,6 +3,7 @@ package keyring
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/discovery/publication"
@@ -29,6 +30,8 @@ func Outside(issuer identity.Issuer, object func(context.Context) (*v1alpha1.Key
 				return keys.Past{}, err
 			}
 			beside := keys.Past{Published: standing.Documents.Algorithms()}
+			// A key with another ID is of another signer: no ring can have had it, nor remember it.
+			maps.DeleteFunc(beside.Published, func(id identity.KeyID, _ identity.Algorithm) bool { return !keys.WellFormed(id) })
 			for _, gone := range standing.Revoked {
 				beside.Revoked = append(beside.Revoked, keys.Compromised{ID: gone.ID, Algorithm: gone.Algorithm, RevokedAt: gone.At})
 			}

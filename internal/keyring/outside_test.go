@@ -2,6 +2,9 @@ package keyring_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"testing"
@@ -18,7 +21,13 @@ import (
 func TestOutside(t *testing.T) {
 	const issuer = "https://issuer.example"
 	ring, next := keystoretest.Rings()
-	documents, err := discovery.New(issuer, next.Published())
+	device, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// That of another signer, which chooses its IDs, counts nowhere: no ring could remember it.
+	foreign := identity.PublicKey{ID: "device-1", Algorithm: identity.ES256, Key: device.Public()}
+	documents, err := discovery.New(issuer, append(next.Published(), foreign))
 	if err != nil {
 		t.Fatal(err)
 	}
