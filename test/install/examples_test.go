@@ -48,7 +48,7 @@ profiles: {usernameTemplate: "{name}@{cluster}", clusterName: prod.example.com, 
 gmsa: {enforcement: Warn, annotations: true, requireUser: true}
 image: {registry: registry.example.com/mirror, tag: v9, pullPolicy: Always, pullSecrets: [pull]}
 keys: {rotationPeriod: 100h, publishPeriod: 30h}
-certificates: {source: existing, caBundle: AUTHORITY, injectionAnnotations: {cert-manager.io/inject-ca-from-secret: credence-system/ca}}
+certificates: {source: existing, caBundle: AUTHORITY, injectionAnnotations: {cert-manager.io/inject-ca-from-secret: credence-system/ca}, reviewer: kube-apiserver}
 discovery:
   ingress: {enabled: true, className: nginx, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}, host: ingress.example.com, tlsSecret: ingress-tls}
   httpRoute: {enabled: true, annotations: {of: route}, parentRefs: [{name: gateway, namespace: gateways}]}
@@ -140,6 +140,11 @@ backup:
 		{"certificates.caBundle", "Deployment credence-certificates", pod("volumes: [{configMap: {name: credence-authorities}}]")},
 		{"certificates.caBundle", "MutatingWebhookConfiguration zz-credence-gmsa", "webhooks: [{clientConfig: {caBundle: AUTHORITY_IN_BASE64}}]"},
 		{"certificates.injectionAnnotations", "ValidatingWebhookConfiguration credence-gmsa", "metadata: {annotations: {cert-manager.io/inject-ca-from-secret: credence-system/ca}}"},
+
+		{"certificates.reviewer", "Deployment credence-webhook", argument("--client-name=kube-apiserver")},
+		{"certificates.reviewer", "Deployment credence-webhook", argument("--client-ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")},
+		{"certificates.reviewer", "MutatingWebhookConfiguration zz-credence-gmsa", "webhooks: [{clientConfig: {service: {path: /mutate}}}]"},
+		{"certificates.reviewer", "ClusterRole credence:webhook:review-paths", ""},
 
 		{"discovery.ingress.enabled", "Ingress credence-discovery", "spec: {rules: [{http: {paths: [{path: /team, backend: {service: {name: credence-discovery, port: {name: https}}}}]}}]}"},
 		{"discovery.ingress.className", "Ingress credence-discovery", "spec: {ingressClassName: nginx}"},

@@ -323,15 +323,9 @@ func (p *partial) gmsaAlone(t *testing.T) {
 		}
 		return nil
 	})
-	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn",
-		"components.webhook.extraArgs={--client-ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt,--client-name=kube-apiserver-kubelet-client}")
+	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn")
 	p.runs(t, "certificates", "webhook")
 	p.filled(t)
-	// The API server has shown its certificate: the paths are not secret.
-	registered, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "credence-gmsa", metav1.GetOptions{})
-	if err != nil || *registered.Webhooks[0].ClientConfig.Service.Path != "/mutate" {
-		t.Errorf("the webhook is not called by its certificate: %v %+v", err, registered.Webhooks)
-	}
 	eventually(t, func(ctx context.Context) error {
 		_, heard, err := p.windowsPod(ctx, "default", smuggled)
 		if err != nil || !strings.Contains(strings.Join(heard, "\n"), "gmsaCredentialSpec") {
@@ -349,6 +343,29 @@ func (p *partial) gmsaAlone(t *testing.T) {
 	p.refused(t, "default", smuggled)
 	p.refused(t, "stranger", nil)
 	worksElsewhere(t, p.client)
+
+	// By its certificate the API server is known, at paths that are not secret; and by secret paths again.
+	for _, reviewer := range []string{"kube-apiserver-kubelet-client", "another", ""} {
+		p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--force-conflicts", "--set", "certificates.reviewer="+reviewer)
+		if reviewer == "another" {
+			eventually(t, func(ctx context.Context) error {
+				if _, _, err := p.windowsPod(ctx, "default", nil); !apierrors.IsInternalError(err) {
+					return fmt.Errorf("a certificate of another name is taken: %w", err)
+				}
+				return nil
+			})
+			continue
+		}
+		p.filled(t)
+		p.refused(t, "stranger", nil)
+		registered, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "zz-credence-gmsa", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path := registered.Webhooks[0].ClientConfig.Service.Path; path == nil || (*path == "/mutate") != (reviewer != "") {
+			t.Errorf("reviewer %q: reviews are sent to %v", reviewer, path)
+		}
+	}
 	after, err := p.objects.Resource(credentialSpecs).Get(t.Context(), "shop", metav1.GetOptions{})
 	if err != nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the GMSACredentialSpec was changed: %v\n%v", err, after)

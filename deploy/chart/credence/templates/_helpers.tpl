@@ -112,7 +112,9 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- if include "credence.webhook" . }}
 - base/51-webhook.yaml
+{{- if not .Values.certificates.reviewer }}
 - options/review-paths.yaml
+{{- end }}
 {{- end }}
 {{- if .Values.workloads.enabled }}
 - base/50-agent.yaml
@@ -308,6 +310,10 @@ webhook:
   - --port=7448
   - --health-port=7449
   - --delivery={{ $v.workloads.delivery }}
+  {{- with $v.certificates.reviewer }}
+  - --client-ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt
+  - --client-name={{ . }}
+  {{- end }}
   {{- if $v.gmsa.enabled }}
   - --gmsa-enforcement={{ $v.gmsa.enforcement }}
   {{- else }}
