@@ -195,6 +195,29 @@ func TestReviewsAreAnsweredAtSecretPathsAlone(t *testing.T) {
 	w.answers(t, 1, w.path(), true)
 }
 
+// An upgrade adds a webhook to a configuration, without a path. The others are answered where API servers know them.
+func TestAWebhookIsAdded(t *testing.T) {
+	w := newPathsWorld(t)
+	w.read(t, 0)
+	first := w.path()
+	webhooks := w.objects[gmsaConfiguration]["webhooks"].([]any)
+	w.objects[gmsaConfiguration]["webhooks"] = append(webhooks, map[string]any{"name": "authorizer.gmsa.credence.dev",
+		"clientConfig": map[string]any{"service": map[string]any{"name": "credence-webhook", "namespace": "credence-system"}}})
+	w.read(t, 1)
+	if w.path() == first {
+		t.Fatal("the paths are not made one")
+	}
+	for replica := range w.replicas {
+		w.answers(t, replica, w.path(), true)
+		w.answers(t, replica, first, true)
+	}
+	w.now = w.now.Add(time.Minute)
+	for replica := range w.replicas {
+		w.read(t, replica)
+		w.answers(t, replica, first, false)
+	}
+}
+
 // Of two replicas that find a path due at once, one replaces it.
 func TestReplicasReplaceAPathOnce(t *testing.T) {
 	w := newPathsWorld(t)

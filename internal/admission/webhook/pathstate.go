@@ -1,7 +1,10 @@
 package webhook
 
 import (
+	"cmp"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +52,7 @@ func (s pathState) next(now time.Time, period time.Duration, secret func() strin
 	if s.current != "" && age < period && age > -overlap(period) {
 		return s, false
 	}
-	return pathState{current: secret(), before: s.current, since: now}, true
+	return pathState{current: secret(), before: cmp.Or(s.current, s.before), since: now}, true
 }
 
 // answered are the secrets that are answered at a time.
@@ -82,11 +85,16 @@ func pathsOf(configuration *unstructured.Unstructured) (pathState, bool) {
 			secret = ""
 		}
 		secrets[secret] = true
-		s.current = secret
 		return path
 	})
-	if len(secrets) > 1 {
-		s.current = ""
+	found := slices.DeleteFunc(slices.Collect(maps.Keys(secrets)), func(secret string) bool { return secret == "" })
+	switch {
+	case len(found) != 1:
+		s.before = ""
+	case len(secrets) == 1:
+		s.current = found[0]
+	default: // an upgrade has added a webhook: the others are called at their path until they have the next
+		s.before = found[0]
 	}
 	return s, len(secrets) > 0
 }
