@@ -60,7 +60,11 @@ func (s *Server) start(ctx context.Context, slow <-chan time.Time) error {
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil {
-				started <- outcome{err: fmt.Errorf("its log in %s is damaged (%v): restore a copy of the folder, or choose another one with --dir", s.wal(), cause)}
+				err, ok := cause.(error)
+				if !ok {
+					err = fmt.Errorf("%v", cause)
+				}
+				started <- outcome{err: fmt.Errorf("its log in %s is damaged (%w): restore a copy of the folder, or choose another one with --dir", s.wal(), err)}
 			}
 		}()
 		etcd, err := embed.StartEtcd(config(s.dataDir, s.sockets, log))
