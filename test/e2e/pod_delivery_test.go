@@ -50,6 +50,13 @@ func TestDeliveryOfANamespace(t *testing.T) {
 	if err := shared.deliver(t, namespace, v1alpha1.DeliveryCSI); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func() error { // the API server learns of labels by a watch
+		pod, err := pods.Create(t.Context(), podOf("web"), dryRun)
+		if err == nil && identityVolume(pod).CSI == nil {
+			err = errors.New("the pod has a Secret")
+		}
+		return err
+	})
 	volume, err := pods.Create(t.Context(), podOf("web"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
