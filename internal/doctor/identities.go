@@ -146,7 +146,7 @@ func (d *Examination) checkRevoked(ctx context.Context, found *Diagnosis, issuer
 	}
 	for _, key := range ring.Status.Revoked {
 		if slices.Contains(shown, identity.KeyID(key.ID)) {
-			found.add("issuer", Fail, "purge the cache of the CDN, upload the documents again, or see the log of credence-discovery: docs/reference/alerts.md#credencerevokedkeypublished",
+			found.add("issuer", Fail, "wait until caches have ended (--max-age, an hour by default); purge the cache of the CDN, upload the documents again, or see the log of credence-discovery: docs/reference/alerts.md#credencerevokedkeypublished",
 				"%s still shows the revoked key %s: relying parties accept what is signed with it", issuer, key.ID)
 		}
 	}
