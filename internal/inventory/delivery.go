@@ -170,26 +170,6 @@ func tokenContext(claims json.RawMessage, asked *v1alpha1.ContextObject) string 
 	}
 }
 
-// mounts returns the Secrets of its namespace that a pod's volumes are made from.
-func mounts(pod *corev1.Pod) []string {
-	var names []string
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Secret != nil {
-			names = append(names, volume.Secret.SecretName)
-		}
-		if volume.Projected == nil {
-			continue
-		}
-		for _, source := range volume.Projected.Sources {
-			if source.Secret != nil {
-				names = append(names, source.Secret.Name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // WaitsForToken reports whether a pod is held back until its tokens exist.
 func WaitsForToken(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken })

@@ -176,7 +176,7 @@ func (f *Report) findPods(ctx context.Context, workload *cluster.API, namespace,
 
 func (f *Report) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*Delivery) {
 	ours := false
-	for _, name := range mounts(pod) {
+	for _, name := range tokensecret.Mounted(pod) {
 		d := bySecret[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
 		if d == nil {
 			continue

@@ -73,19 +73,5 @@ func AccountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
 
 // TokenSecrets returns the names of the agent's Secrets that a pod mounts.
 func TokenSecrets(pod *corev1.Pod) []string {
-	var names []string
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Secret != nil {
-			names = append(names, volume.Secret.SecretName)
-		}
-		if volume.Projected == nil {
-			continue
-		}
-		for _, source := range volume.Projected.Sources {
-			if source.Secret != nil {
-				names = append(names, source.Secret.Name)
-			}
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, tokensecret.NamePrefix) })
+	return slices.DeleteFunc(tokensecret.Mounted(pod), func(name string) bool { return !strings.HasPrefix(name, tokensecret.NamePrefix) })
 }
