@@ -163,7 +163,7 @@ func (r *REST) checkUse(ctx context.Context, caller user.Info, binding types.Nam
 	if allowed, err := rights.Granted(ctx, r.Authorizer, caller, "use", object); err != nil {
 		return err
 	} else if !allowed {
-		return refused(binding.Name, "user %q cannot use resource %q in API group %q in the namespace %q: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter there, can grant it the verb use", caller.GetName(), object.Resource, object.Group, binding.Namespace)
+		return refused(binding.Name, "%w", rights.CannotUse("user", caller.GetName(), object))
 	}
 	return nil
 }

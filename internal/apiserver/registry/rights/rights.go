@@ -4,6 +4,7 @@ package rights
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -25,4 +26,10 @@ func Granted(ctx context.Context, reviewer authorizer.UnconditionalAuthorizer, s
 		return false, unavailable.New("review whether %q may %s %s: %v", subject.GetName(), verb, object.Resource, err)
 	}
 	return false, nil
+}
+
+// CannotUse is why a user, or a context object, of a name may not use an object, and names those who can grant it.
+func CannotUse(kind, name string, object authority.Object) error {
+	return fmt.Errorf("%s %q cannot use resource %q in API group %q in the namespace %q: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter there, can grant it the verb use",
+		kind, name, object.Resource, object.Group, object.Namespace)
 }

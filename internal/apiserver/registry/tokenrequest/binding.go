@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -57,11 +58,11 @@ func (r *REST) checkBinding(ctx context.Context, tr *v1alpha1.TokenRequest, wi *
 }
 
 func (r *REST) checkUseOfBinding(ctx context.Context, caller user.Info, binding types.NamespacedName) error {
-	kind := authority.CredentialsBindings
-	if allowed, err := r.authorized(ctx, caller, "use", authority.Object{Kind: kind, Namespace: binding.Namespace, Name: binding.Name}); err != nil {
+	object := authority.Object{Kind: authority.CredentialsBindings, Namespace: binding.Namespace, Name: binding.Name}
+	if allowed, err := r.authorized(ctx, caller, "use", object); err != nil {
 		return err
 	} else if !allowed {
-		return refusedBinding(binding, "user %q cannot use resource %q in API group %q in the namespace %q: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter there, can grant it the verb use", caller.GetName(), kind.Resource, kind.Group, binding.Namespace)
+		return refusedBinding(binding, "%w", rights.CannotUse("user", caller.GetName(), object))
 	}
 	return nil
 }

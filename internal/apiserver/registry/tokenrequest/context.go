@@ -172,9 +172,7 @@ func (r *REST) checkUse(ctx context.Context, info user.Info, wi authority.Object
 	if allowed, err := r.authorized(ctx, info, "use", wi); err != nil {
 		return err
 	} else if !allowed {
-		return apierrors.NewForbidden(v1alpha1.Resource(wi.Resource), wi.Name, fmt.Errorf(
-			"context object %q cannot use resource %q in API group %q in the namespace %q: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter there, can grant it the verb use",
-			info.GetName(), wi.Resource, wi.Group, wi.Namespace))
+		return apierrors.NewForbidden(v1alpha1.Resource(wi.Resource), wi.Name, rights.CannotUse("context object", info.GetName(), wi))
 	}
 	return nil
 }
