@@ -32,16 +32,16 @@ type Server struct {
 // socketDir, or in a temporary directory when that path is too long for one.
 // A start that takes long is logged.
 func Start(ctx context.Context, dataDir, socketDir string) (*Server, error) {
-	return startBy(ctx, dataDir, socketDir, time.After)
+	return startBy(ctx, dataDir, socketDir, time.After(slowAfter))
 }
 
-func startBy(ctx context.Context, dataDir, socketDir string, after func(time.Duration) <-chan time.Time) (*Server, error) {
+func startBy(ctx context.Context, dataDir, socketDir string, slow <-chan time.Time) (*Server, error) {
 	socks, err := openSockets(socketDir)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 	s := &Server{dataDir: dataDir, sockets: socks, log: zap.NewAtomicLevelAt(zap.WarnLevel), end: make(ending, 1)}
-	if err := s.start(ctx, after(slowAfter)); err != nil {
+	if err := s.start(ctx, slow); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start etcd: %w", s.explain(err))
 	}

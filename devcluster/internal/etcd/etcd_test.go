@@ -27,15 +27,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := startBy(ctx, filepath.Join(dir, "etcd"), filepath.Join(dir, "run"), func(time.Duration) <-chan time.Time {
-		passed := make(chan time.Time)
-		go func() {
-			passed <- time.Time{}
-			// It waits for minutes: the shorter this is, the shorter the test.
-			time.AfterFunc(time.Second, cancel)
-		}()
-		return passed
-	})
+	slow := make(chan time.Time)
+	go func() {
+		slow <- time.Time{}
+		// It waits for minutes: the shorter this is, the shorter the test.
+		time.AfterFunc(time.Second, cancel)
+	}()
+	_, err := startBy(ctx, filepath.Join(dir, "etcd"), filepath.Join(dir, "run"), slow)
 	fmt.Println(err)
 }
 

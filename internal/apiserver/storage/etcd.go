@@ -39,10 +39,10 @@ type Etcd struct {
 // Start runs etcd on the data in dir, which it creates with mode 0700 if it is missing. Stop must be called.
 // A start that takes long is logged.
 func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
-	return startBy(ctx, dir, log, time.After)
+	return startBy(ctx, dir, log, time.After(slowAfter))
 }
 
-func startBy(ctx context.Context, dir string, log *slog.Logger, after func(time.Duration) <-chan time.Time) (*Etcd, error) {
+func startBy(ctx context.Context, dir string, log *slog.Logger, slow <-chan time.Time) (*Etcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data directory: %w", err)
 	}
@@ -62,7 +62,6 @@ func startBy(ctx context.Context, dir string, log *slog.Logger, after func(time.
 	defer cancel()
 	started := make(chan error, 1)
 	go func() { started <- e.start(dir) }()
-	slow := after(slowAfter)
 	for {
 		select {
 		case err := <-started:

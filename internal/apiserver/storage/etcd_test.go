@@ -24,15 +24,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := storage.StartBy(ctx, dir, slog.New(slog.NewTextHandler(os.Stderr, nil)), func(time.Duration) <-chan time.Time {
-		passed := make(chan time.Time)
-		go func() {
-			passed <- time.Time{}
-			// It waits for longer: the shorter this is, the shorter the test.
-			time.AfterFunc(time.Second, cancel)
-		}()
-		return passed
-	})
+	slow := make(chan time.Time)
+	go func() {
+		slow <- time.Time{}
+		// It waits for longer: the shorter this is, the shorter the test.
+		time.AfterFunc(time.Second, cancel)
+	}()
+	_, err := storage.StartBy(ctx, dir, slog.New(slog.NewTextHandler(os.Stderr, nil)), slow)
 	fmt.Println(err)
 }
 

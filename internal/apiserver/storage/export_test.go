@@ -1,4 +1,4 @@
 package storage
 
-// StartBy is Start by another clock.
+// StartBy is Start, which is logged as slow when another clock has the time.
 var StartBy = startBy
