@@ -39,7 +39,7 @@ func TestClusters(t *testing.T) {
 	client := plain.client(t)
 
 	t.Run("a second one in the same directory is refused", func(t *testing.T) {
-		refused(t, "in use by another credence-devcluster (process "+fmt.Sprint(plain.cmd.Process.Pid)+")", "--dir", plain.dir, "--port", "0")
+		refused(t, 1, "in use by another credence-devcluster (process "+fmt.Sprint(plain.cmd.Process.Pid)+")", "--dir", plain.dir, "--port", "0")
 	})
 	t.Run("they are two", func(t *testing.T) {
 		createConfigMap(t, client)

@@ -27,11 +27,11 @@ func TestRefusesToStart(t *testing.T) {
 	}
 	free := t.TempDir()
 
+	refused(t, 2, "give one with --dir")
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
-		"no directory":                {nil, "give one with --dir"},
 		"a directory it cannot write": {[]string{"--dir", file, "--port", "0"}, "cannot use directory " + file},
 		"a busy port":                 {[]string{"--dir", free, "--port", port}, "port " + port + " of 127.0.0.1 is in use"},
 		"a busy second port":          {[]string{"--dir", free, "--port", "0", "--controller-manager-port", port}, "choose another port with --controller-manager-port"},
@@ -43,7 +43,7 @@ func TestRefusesToStart(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			refused(t, test.want, test.args...)
+			refused(t, 1, test.want, test.args...)
 		})
 	}
 }
@@ -53,22 +53,22 @@ func TestRefusesWithANode(t *testing.T) {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
 	free := t.TempDir()
-	refused(t, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
-	refused(t, "no node runs in "+free, "import-images", "--dir", free, os.Getenv("DEVCLUSTER_BIN"))
+	refused(t, 1, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
+	refused(t, 1, "no node runs in "+free, "import-images", "--dir", free, os.Getenv("DEVCLUSTER_BIN"))
 	long := filepath.Join(free, strings.Repeat("x", 100))
-	refused(t, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
+	refused(t, 1, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
 }
 
-// refused checks that the program does not start, and prints want in its last and only line.
-func refused(t *testing.T, want string, args ...string) {
+// refused checks that the program ends with the exit code, and prints want in its last and only line.
+func refused(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Getenv("DEVCLUSTER_BIN"), args...)
 	cmd.Stderr = &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("%v, want exit code 1", err)
+	if !errors.As(err, &exit) || exit.ExitCode() != code {
+		t.Errorf("%v, want exit code %d", err, code)
 	}
 	if text := stderr.String(); !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
 		t.Errorf("stderr:\n%s\nwant one line with %q", text, want)
