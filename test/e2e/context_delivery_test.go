@@ -171,7 +171,7 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 	}
 	shared.deliverTo(t, namespace, "")
 	eventually(t, func() error {
-		if _, err := his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eg=="}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eg=="}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			return nil
 		}
 		return errors.New("a token was written in a namespace without the label")
