@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,22 +34,22 @@ func (w *world) drive(a *agenda, until time.Time) {
 	w.clock.SetTime(until)
 }
 
-// twoTeams is a world in which a team b has six Secrets and a team g forty, all due, those of b first.
-func twoTeams(t *testing.T) (*world, *agenda) {
+// teams is a world in which teams have six Secrets each, and a team g forty, all due, those of g last.
+func teams(t *testing.T, names ...string) (*world, *agenda) {
 	w := newWorld(t)
 	w.downIn = map[string]error{}
 	a := &agenda{at: map[types.NamespacedName]time.Time{}}
 	w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
-	for namespace, n := range map[string]int{"b": 6, "g": 40} {
+	for _, namespace := range append(names, "g") {
+		n, at := 6, start0
+		if namespace == "g" {
+			n, at = 40, start0.Add(time.Millisecond)
+		}
 		w.addIdentity(namespace, "banana", "u-"+namespace)
 		for i := range n {
 			secret := labelled(namespace, fmt.Sprintf("s%d", i), "banana")
 			if err := w.client.Create(t.Context(), secret); err != nil {
 				t.Fatal(err)
-			}
-			at := start0
-			if namespace == "g" {
-				at = at.Add(time.Millisecond)
 			}
 			a.add(types.NamespacedName{Namespace: namespace, Name: secret.Name}, at)
 		}
@@ -79,7 +80,7 @@ func TestAFailingNamespaceHoldsUpNoOther(t *testing.T) {
 		"an aggregated API's 404":  {apierrors.NewGenericServerResponse(404, "POST", v1alpha1.Resource("workloadidentities"), "banana", "404 page not found", 0, true), 60},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, a := twoTeams(t)
+			w, a := teams(t, "b")
 			w.downIn["b"] = test.answer
 			w.drive(a, start0.Add(time.Second))
 			if len(w.tokens) != 40 {
@@ -101,9 +102,33 @@ func TestAFailingNamespaceHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// However many namespaces hang, the Secrets of another are renewed at once.
+func TestFailingNamespacesHoldUpNoOther(t *testing.T) {
+	hanging := []string{"b", "c", "d", "e"}
+	w, a := teams(t, hanging...)
+	for _, namespace := range hanging {
+		w.downIn[namespace] = context.DeadlineExceeded
+	}
+	for minute := range 10 {
+		w.drive(a, start0.Add(time.Second+time.Duration(minute)*time.Minute))
+		if len(w.tokens) != 40 {
+			t.Fatalf("%d tokens were written after %d minutes, want the 40 of g", len(w.tokens), minute)
+		}
+		for i := range 40 {
+			key := types.NamespacedName{Namespace: "g", Name: fmt.Sprintf("s%d", i)}
+			w.edit(key.String(), func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
+			a.add(key, w.clock.Now())
+		}
+		w.tokens = nil
+	}
+	if n := len(w.refused); n > 60*len(hanging) {
+		t.Errorf("the hanging namespaces have requested %d times in ten minutes, want 60 times each at most", n)
+	}
+}
+
 // Where reads fail, too, it is the cluster: the Secrets of other namespaces make no requests.
 func TestAnOutageOfAllNamespaces(t *testing.T) {
-	w, a := twoTeams(t)
+	w, a := teams(t, "b")
 	w.down = errors.New("connection refused")
 	w.drive(a, start0.Add(10*time.Minute))
 	if since, waiting := w.requestor.Outage.Lasts(); !since.Equal(start0) || waiting != 46 {
@@ -119,7 +144,7 @@ func TestAnOutageOfAllNamespaces(t *testing.T) {
 	}
 }
 
-// A second namespace without answers is evidence of an outage, until a third is answered: then these two fail by themselves.
+// A second namespace without answers is evidence of an outage, which is reported, until a third is answered: then these two fail by themselves.
 func TestASecondNamespaceIsEvidence(t *testing.T) {
 	w := newWorld(t)
 	hangs := context.DeadlineExceeded

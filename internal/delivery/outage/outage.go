@@ -21,8 +21,8 @@ const (
 	lastProbe  = 20 * time.Second
 )
 
-// Outage keeps Secrets from requesting where there is no answer: for the identities of one namespace, or, once there is evidence that
-// the identity cluster answers for none, for all. In either case one Secret at a time requests; when it is answered, the others go on,
+// Outage keeps Secrets from requesting where there is no answer: for the identities of one namespace, or, where the identity cluster
+// does not answer reads either, for all. In either case one Secret at a time requests; when it is answered, the others go on,
 // spread out. A Secret that failed goes behind those that did not; else the one whose token expires first is the next.
 type Outage struct {
 	clock clock.PassiveClock
@@ -32,9 +32,9 @@ type Outage struct {
 	Add func(key types.NamespacedName, after time.Duration)
 
 	mu       sync.Mutex
-	all      *silence            // of the whole cluster; nil: it answers
-	of       map[string]*silence // of single namespaces of identities
-	failed   map[string]lastFailure
+	all      *silence                     // of the whole cluster; nil: it answers
+	of       map[string]*silence          // of single namespaces of identities
+	answered time.Time                    // when the cluster last answered a request for a token
 	failures map[types.NamespacedName]int // in a row, by Secret
 }
 
@@ -47,22 +47,9 @@ type silence struct {
 	waiting map[types.NamespacedName]time.Time // with the expiry of the token
 }
 
-// lastFailure is the last failure of a namespace that has not been answered since.
-type lastFailure struct {
-	at time.Time
-	// alone means that other namespaces were answered meanwhile: the cause is in this namespace, a webhook for instance.
-	alone bool
-}
-
-// remembered is for how long a failure counts that was followed by nothing.
-const remembered = time.Hour
-
 // New returns an Outage of an identity cluster that answers.
 func New(clock clock.PassiveClock, random func() float64, add func(types.NamespacedName, time.Duration)) *Outage {
-	return &Outage{
-		clock: clock, Random: random, Add: add,
-		of: map[string]*silence{}, failed: map[string]lastFailure{}, failures: map[types.NamespacedName]int{},
-	}
+	return &Outage{clock: clock, Random: random, Add: add, of: map[string]*silence{}, failures: map[types.NamespacedName]int{}}
 }
 
 // Pass reports whether a Secret may request a token of an identity of a namespace now. If not, the Secret is remembered, and queued
@@ -94,19 +81,17 @@ func (o *Outage) silenceOf(namespace string) *silence {
 }
 
 // Unanswered records that a Secret got no answer for an identity of a namespace. reads reports whether the identity cluster answers
-// reads, which no webhook and no policy of a namespace can prevent.
+// reads, which no webhook and no policy of a namespace can prevent: then other namespaces need not wait, however many fail.
 func (o *Outage) Unanswered(key types.NamespacedName, namespace string, expiry time.Time, reads bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failures[key]++
-	o.failed[namespace] = lastFailure{o.clock.Now(), o.failed[namespace].alone}
-	if o.all == nil && (!reads || o.several()) {
-		o.begin()
-	}
-	s := o.silenceOf(namespace)
-	if s == nil {
-		s = o.newSilence()
-		o.of[namespace] = s
+	var s *silence
+	if reads {
+		o.end()
+		s = o.own(namespace)
+	} else {
+		s = o.begin(namespace)
 	}
 	s.waiting[key] = expiry
 	if s.probing != (types.NamespacedName{}) && s.probing != key {
@@ -115,30 +100,34 @@ func (o *Outage) Unanswered(key types.NamespacedName, namespace string, expiry t
 	o.choose(s, 0)
 }
 
-// several reports whether more than one namespace has failed since the cluster answered for any.
-func (o *Outage) several() bool {
-	n := 0
-	for _, failure := range o.failed {
-		if !failure.alone {
-			n++
-		}
+// begin returns the silence of the whole cluster. The Secrets of a namespace that has found it out wait for that, and no more for their namespace.
+func (o *Outage) begin(namespace string) *silence {
+	if o.all == nil {
+		o.all = o.newSilence()
 	}
-	return n > 1
-}
-
-// begin makes one silence of those of all namespaces, but for those that fail alone.
-func (o *Outage) begin() {
-	o.all = o.newSilence()
-	for namespace, s := range o.of {
-		if o.failed[namespace].alone {
-			continue
-		}
-		if s.since.Before(o.all.since) {
-			o.all.since = s.since
-		}
-		maps.Copy(o.all.waiting, s.waiting)
+	if own := o.of[namespace]; own != nil {
+		maps.Copy(o.all.waiting, own.waiting)
 		delete(o.of, namespace)
 	}
+	return o.all
+}
+
+// end ends the silence of the whole cluster.
+func (o *Outage) end() {
+	if s := o.all; s != nil {
+		o.all = nil
+		o.release(s)
+	}
+}
+
+// own returns the silence of a namespace.
+func (o *Outage) own(namespace string) *silence {
+	s := o.of[namespace]
+	if s == nil {
+		s = o.newSilence()
+		o.of[namespace] = s
+	}
+	return s
 }
 
 func (o *Outage) newSilence() *silence {
@@ -149,7 +138,7 @@ func (o *Outage) newSilence() *silence {
 func (o *Outage) Answered(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reached(namespace)
+	o.reached()
 	if s := o.of[namespace]; s != nil {
 		delete(o.of, namespace)
 		o.release(s)
@@ -160,31 +149,17 @@ func (o *Outage) Answered(namespace string) {
 func (o *Outage) Throttled(key types.NamespacedName, namespace string, expiry time.Time, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reached(namespace)
+	o.reached()
 	o.failures[key]++
-	s := o.of[namespace]
-	if s == nil {
-		s = o.newSilence()
-		o.of[namespace] = s
-	}
+	s := o.own(namespace)
 	s.waiting[key] = expiry
 	o.choose(s, after)
 }
 
-// reached ends an outage of the whole cluster. Namespaces that have had no answer since they failed, fail alone.
-func (o *Outage) reached(namespace string) {
-	delete(o.failed, namespace)
-	for other, failure := range o.failed {
-		if o.clock.Since(failure.at) > remembered {
-			delete(o.failed, other)
-		} else {
-			o.failed[other] = lastFailure{failure.at, true}
-		}
-	}
-	if s := o.all; s != nil {
-		o.all = nil
-		o.release(s)
-	}
+// reached records that the cluster answers.
+func (o *Outage) reached() {
+	o.answered = o.clock.Now()
+	o.end()
 }
 
 // release queues all Secrets that wait for an answer, spread out.
@@ -252,17 +227,31 @@ func (o *Outage) leave(s *silence, key types.NamespacedName) bool {
 	return len(s.waiting) == 0
 }
 
-// Lasts returns since when the identity cluster has not answered, zero if it does, and how many Secrets wait for an answer.
+// Lasts returns since when the identity cluster has answered for no namespace, zero if it does, and how many Secrets wait for an answer.
+// Where it answers reads, two namespaces are evidence that have failed since the last answer: one can fail by a webhook of its own.
 func (o *Outage) Lasts() (time.Time, int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var since time.Time
-	waiting := 0
-	if o.all != nil {
-		since, waiting = o.all.since, len(o.all.waiting)
-	}
+	var first time.Time
+	namespaces, waiting := 0, 0
 	for _, s := range o.of {
 		waiting += len(s.waiting)
+		if !s.since.After(o.answered) {
+			continue
+		}
+		namespaces++
+		if first.IsZero() || s.since.Before(first) {
+			first = s.since
+		}
 	}
-	return since, waiting
+	if o.all != nil {
+		waiting += len(o.all.waiting)
+		if first.IsZero() || o.all.since.Before(first) {
+			first = o.all.since
+		}
+	}
+	if o.all == nil && namespaces < 2 {
+		return time.Time{}, waiting
+	}
+	return first, waiting
 }
