@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/test/controlplane"
 )
 
-// Each server ends with 2 on a wrong flag, and names it: what starts servers need not try again.
+// Each server, and what starts them, ends with 2 on a wrong flag, and names it: it need not be tried again.
 func TestUsageErrorsOfServers(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for line, flag := range map[string]string{
@@ -31,6 +31,10 @@ func TestUsageErrorsOfServers(t *testing.T) {
 		"credence-node csi --node-name a":                                                                                    "--kubeconfig is needed",
 		"credence-node guard --node-name a --listen b":                                                                       "--listen",
 		"credence-registry --registries /nowhere":                                                                            "--registries: ",
+		"credence up --port 99999":                                                                                           "--port 99999",
+		"credence up --storage disk":                                                                                         "--storage ",
+		"credence up --delivery mail":                                                                                        "--delivery ",
+		"credence up --arg nonsense":                                                                                         "--arg ",
 		"credence-devcluster --dir a --port x":                                                                               "--port",
 		"credence-devcluster":                                                                                                "--dir",
 	} {

@@ -102,9 +102,24 @@ DIR/startup.json how long each part of the last start took.`,
 	return command
 }
 
+// check returns the arguments of --arg by component, or what is wrong with the flags.
+func (f upFlags) check() (map[string][]string, error) {
+	if !slices.Contains(v1alpha1.Deliveries(), f.delivery) {
+		return nil, fmt.Errorf("--delivery %q is not a way in which tokens come to pods: give %s", f.delivery, strings.Join(v1alpha1.Deliveries(), " or "))
+	}
+	if err := home.Check(f.port, f.storage); err != nil {
+		return nil, err
+	}
+	return extraArguments(f.extra)
+}
+
 func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) error {
 	if ctx == nil {
 		ctx = context.Background()
+	}
+	extra, err := flags.check()
+	if err != nil {
+		return usageError{err}
 	}
 	dir, err := home.Resolve(flags.dir)
 	if err != nil {
@@ -117,13 +132,6 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	programs, err := locate(executable)
 	if err != nil {
 		return err
-	}
-	extra, err := extraArguments(flags.extra)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(v1alpha1.Deliveries(), flags.delivery) {
-		return fmt.Errorf("--delivery %q is not a way in which tokens come to pods: give %s", flags.delivery, strings.Join(v1alpha1.Deliveries(), " or "))
 	}
 	here := installation{dir: dir, extra: extra, node: flags.node, delivery: flags.delivery}
 	if err := here.locateNode(executable, flags.imageRegistries); err != nil {

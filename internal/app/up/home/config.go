@@ -95,12 +95,21 @@ func parseConfig(data []byte) (Config, error) {
 	return config, nil
 }
 
+// Check returns what is wrong with the port and the storage of a command line.
+func Check(port int, storage string) error {
+	if storage != "" && storage != Embedded && storage != InCluster {
+		return fmt.Errorf("--storage %q must be %s or %s", storage, InCluster, Embedded)
+	}
+	if port == 0 {
+		return nil
+	}
+	_, err := NewConfig(port)
+	return err
+}
+
 // Configure returns the Config of d, which is made with port (0: DefaultPort) and storage (empty: Embedded) the first time. A port that
 // differs from the one that d was made with is refused: it is part of the issuer. So is another storage: identities would be gone.
 func (d Dir) Configure(port int, storage string) (Config, error) {
-	if storage != "" && storage != Embedded && storage != InCluster {
-		return Config{}, fmt.Errorf("--storage %q must be %s or %s", storage, InCluster, Embedded)
-	}
 	config, found, err := d.LoadConfig()
 	if err != nil {
 		return Config{}, err

@@ -92,7 +92,7 @@ func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 	if _, err := dir.Configure(0, InCluster); err == nil || !strings.Contains(err.Error(), "--storage embedded") {
 		t.Errorf("another storage: %v", err)
 	}
-	if _, err := dir.Configure(0, "disk"); err == nil || !strings.Contains(err.Error(), "cluster or embedded") {
+	if err := Check(0, "disk"); err == nil || !strings.Contains(err.Error(), "cluster or embedded") {
 		t.Errorf("a storage that does not exist: %v", err)
 	}
 	if _, err := dir.Configure(8000, ""); err == nil || !strings.Contains(err.Error(), "--port 17443") {

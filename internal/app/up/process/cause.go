@@ -72,12 +72,12 @@ func fullDisk(text string) string {
 	return noSpace + ": " + text
 }
 
-// meaningful reports false for stack traces, indented lines of usage texts and empty lines.
+// meaningful reports false for stack traces, hints, indented lines of usage texts and empty lines.
 func meaningful(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || line[0] == '\t' {
 		return false
 	}
-	return !strings.HasPrefix(line, "goroutine ") && !strings.HasPrefix(line, "exit status ") && !stackFrame.MatchString(line)
+	return !strings.HasPrefix(line, "goroutine ") && !strings.HasPrefix(line, "exit status ") && !strings.HasPrefix(line, "hint: ") && !stackFrame.MatchString(line)
 }
 
 var (

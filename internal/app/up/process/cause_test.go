@@ -23,6 +23,7 @@ func TestCauseIn(t *testing.T) {
 		"a full disk":    {"write wal: no space left on device\nE0102 15:04:05.000000    1234 server.go:56] lost my store\ncredence-server: no store\n", "write wal: no space left on device"},
 		"a hidden disk":  {strings.Repeat("x", 500) + " no space left on device\n", "no space left on device: " + strings.Repeat("x", 375) + "…"},
 		"a panic":        {info + "panic: index out of range\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:5 +0x1\nexit status 2\n", "panic: index out of range"},
+		"a hint":         {"error: --port is missing\nhint: see credence-server --help\n", "--port is missing"},
 		"half of a line": {"Error: cut", "cut"},
 		"not UTF-8":      {"Error: \xff\xfe\n", "?"},
 	} {
