@@ -153,6 +153,20 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 	if _, err := create(windowsPod(nil)); err != nil {
 		t.Errorf("a pod without an account: %v", err)
 	}
+
+	// An object that is of no use any more keeps no debug container from its pods, unless that names the object, too.
+	p.must(t, `{"credspec":{"ActiveDirectoryConfig":{"HostAccountConfig":{"PluginInput":"a\ttab"}}}}`, "kubectl", "patch", "gmsacredentialspec", spec, "--type", "merge", "--patch-file", "/dev/stdin")
+	debugged := func(options *corev1.WindowsSecurityContextOptions) error {
+		_, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", options), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	eventually(t, func() error {
+		if err := debugged(gmsaOf(spec, "")); err == nil || !strings.Contains(err.Error(), "control characters") {
+			return fmt.Errorf("a debug container that names an object of no use: %w", err)
+		}
+		return nil
+	})
+	allowed(t, "a debug container without an account", debugged(nil))
 	p.must(t, "", "kubectl", "delete", "gmsacredentialspecs", "--all")
 	eventually(t, func() error {
 		_, err := create(windowsPod(gmsaOf(spec, "")))
