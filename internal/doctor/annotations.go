@@ -77,6 +77,9 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 	if !a.read("namespaces", err) {
 		return nil, nil
 	}
+	if _, there := a.enabled[namespace]; namespace != "" && a.enabled != nil && !there {
+		found.add("annotations", Warn, "see which there are: kubectl get namespaces", "namespace %s does not exist in the cluster of the pods: nothing of it was checked", namespace)
+	}
 	checkBinder(ctx, found, workload, namespace, a.enabled)
 	for _, resource := range []string{"serviceaccounts", "pods"} {
 		look := func(in string) error {
