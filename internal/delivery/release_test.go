@@ -157,3 +157,72 @@ func TestAPodThatIsAdmittedMeanwhileKeepsItsSecret(t *testing.T) {
 		t.Errorf("Secrets %v, want none", names)
 	}
 }
+
+// A released Secret that is deleted is made again for the pods that mount it, and for no others.
+func TestAReleasedSecretIsMadeAgain(t *testing.T) {
+	key := tokensecret.NameFor("web", "banana")
+	cherry := tokensecret.NameFor("web", "cherry")
+	for name, c := range map[string]struct {
+		change func(*world)
+		names  string
+		event  string
+	}{
+		"pods mount it":                            {names: key},
+		"no pod does any more":                     {change: func(w *world) { w.pods = nil }},
+		"the right is gone":                        {change: func(w *world) { w.denied["system:serviceaccount:ns:web"] = true }, event: "UseDenied"},
+		"the identity is gone":                     {change: func(w *world) { delete(w.identities, "ns/banana") }, event: "IdentityMissing"},
+		"another account":                          {change: func(w *world) { w.editAccount(func(a *corev1.ServiceAccount) { a.UID = "another" }) }},
+		"an identity that the account never named": {change: func(w *world) { w.pods = []corev1.Pod{mountingPod("a", key), mountingPod("thief", cherry)} }, names: key},
+		"the label went, too": {change: func(w *world) {
+			namespace := enabledNamespace("ns")
+			namespace.Labels = nil
+			if err := w.client.Update(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+		}, event: "SecretLost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+			w.addIdentity("ns", "banana", "u1")
+			w.addIdentity("ns", "cherry", "u2")
+			w.lookAtAccount()
+			w.pods = []corev1.Pod{mountingPod("a", key)}
+			w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "" })
+			w.lookAtAccount()
+			w.event() // on the account
+			w.event() // on the pod
+			marked := w.secret("ns/" + key)
+			if err := w.client.Delete(t.Context(), marked); err != nil {
+				t.Fatal(err)
+			}
+			if c.change != nil {
+				c.change(w)
+			}
+			w.pass(time.Second)
+			again := w.lookAtAccount()
+			if names := strings.Join(w.secretNames(), " "); names != c.names {
+				t.Fatalf("Secrets %q, want %q", names, c.names)
+			}
+			if event := w.event(); (event == "") != (c.event == "") || !strings.Contains(event, c.event) {
+				t.Errorf("the Event is %q, want one of %q", event, c.event)
+			}
+			if c.names == "" {
+				return
+			}
+			made := w.secret("ns/" + key)
+			if since := made.Annotations[v1alpha1.AnnotationReleased]; again != accounts.ReleasedLook || since != marked.Annotations[v1alpha1.AnnotationReleased] {
+				t.Errorf("looked at again after %s, released since %q", again, since)
+			}
+			if w.look("ns/" + key); secrets.Stored(w.secret("ns/"+key)) == nil {
+				t.Error("the pods get no token")
+			}
+			w.pods = nil
+			w.pass(accounts.ReleasedLook)
+			w.lookAtAccount()
+			w.lookAtAccount()
+			if names := w.secretNames(); len(names) != 0 || w.event() != "" {
+				t.Errorf("Secrets %v after the last pod, want none and no Event", names)
+			}
+		})
+	}
+}

@@ -59,10 +59,14 @@ type Needs struct {
 }
 
 // Controller keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
-type Controller struct{ Needs }
+type Controller struct {
+	Needs
+
+	released sync.Map // of released, by service account
+}
 
 // New returns a Controller.
-func New(needs Needs) *Controller { return &Controller{needs} }
+func New(needs Needs) *Controller { return &Controller{Needs: needs} }
 
 // Reconcile handles one service account. It returns no errors of the API: its own waits cover them.
 func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -71,6 +75,7 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		if client.IgnoreNotFound(err) == nil {
 			a.Failures.Forget(request.NamespacedName)
 			a.Renewals.end(request.NamespacedName)
+			a.released.Delete(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -111,13 +116,16 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
 	}
 	problems := a.create(ctx, account, wanted, kept)
-	unreleased, waiting := a.release(ctx, account, listed, wanted, kept, pods)
-	problems = append(problems, unreleased...)
+	unrestored, lost := a.restore(ctx, account, on, wanted, kept, pods)
+	unreleased, stay := a.release(ctx, account, listed, wanted, kept, pods)
+	problems = slices.Compact(slices.Concat(problems, unrestored, unreleased))
+	maps.Copy(stay, lost)
+	a.remember(account, stay)
 	if err := a.renewAll(ctx, account, kept, wanted); err != nil {
 		problems = append(problems, problem{"RenewalNotFinished", err.Error()})
 	}
 	after := a.report(account, problems)
-	if after == 0 && waiting {
+	if after == 0 && len(stay) > 0 {
 		after = ReleasedLook
 	}
 	return reconcile.Result{RequeueAfter: after}, nil

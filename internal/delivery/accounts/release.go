@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -25,8 +26,10 @@ const ReleasedLook = time.Minute
 
 // release sees to the Secrets of identities that the account does not name any more, or that its pods have without Secrets now: one that pods mount stays, marked, and is kept
 // fresh, as these pods would otherwise be left with a token that expires. Without pods it is deleted at a later look than the one that
-// marked it: a pod may just have been admitted, and not be there yet. waiting reports whether one stays.
-func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectMetadata, listed, wanted []string, kept map[string]*corev1.Secret, pods func() ([]corev1.Pod, error)) (problems []problem, waiting bool) {
+// marked it: a pod may just have been admitted, and not be there yet. stay are the marks of those that do, by identity.
+func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectMetadata, listed, wanted []string, kept map[string]*corev1.Secret, pods func() ([]corev1.Pod, error)) (problems []problem, stay map[string]string) {
+	stay = map[string]string{}
+	var unread error
 	for name, secret := range kept {
 		if slices.Contains(wanted, name) {
 			if err := a.mark(ctx, secret, ""); err != nil {
@@ -34,22 +37,28 @@ func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectM
 			}
 			continue
 		}
+		mark := secret.Annotations[v1alpha1.AnnotationReleased]
+		since, err := time.Parse(time.RFC3339, mark)
+		marked := err == nil
+		if !marked {
+			mark = a.Clock.Now().UTC().Format(time.RFC3339)
+		}
+		stay[name] = mark
 		all, err := pods()
 		if err != nil {
-			return append(problems, unreadable(err)), true
+			unread = err
+			continue
 		}
 		users := usersOf(secret.Name, all)
-		since, err := time.Parse(time.RFC3339, secret.Annotations[v1alpha1.AnnotationReleased])
-		marked := err == nil
 		if len(users) == 0 && marked && a.Clock.Since(since) >= ReleasedLook {
+			delete(stay, name)
 			problems = append(problems, a.remove(ctx, account, secret)...)
 			continue
 		}
-		waiting = true
 		if marked {
 			continue
 		}
-		if err := a.mark(ctx, secret, a.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
+		if err := a.mark(ctx, secret, mark); err != nil {
 			problems = append(problems, problem{"SecretNotMarked", fmt.Sprintf("mark Secret %s as released: %v", secret.Name, err)})
 			continue
 		}
@@ -61,7 +70,66 @@ func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectM
 			a.reportReleased(account, name, users)
 		}
 	}
-	return problems, waiting
+	if unread != nil {
+		problems = append(problems, unreadable(unread))
+	}
+	return problems, stay
+}
+
+// released are the marks of Secrets that an account with a uid has released, by identity.
+type released struct {
+	uid   types.UID
+	marks map[string]string
+}
+
+// remember keeps which Secrets of released identities there are: nothing in the cluster has that once one is deleted, as a pod may name any.
+func (a *Controller) remember(account *metav1.PartialObjectMetadata, marks map[string]string) {
+	key := client.ObjectKeyFromObject(account)
+	if len(marks) == 0 {
+		a.released.Delete(key)
+		return
+	}
+	a.released.Store(key, released{account.UID, marks})
+}
+
+// restore makes Secrets of released identities again that were deleted while pods mount them. lost are the marks of those that
+// pods still need. Where the label went, the agent gives back its right to Secrets with the last of them: there it only writes an Event.
+func (a *Controller) restore(ctx context.Context, account *metav1.PartialObjectMetadata, on bool, wanted []string, kept map[string]*corev1.Secret, pods func() ([]corev1.Pod, error)) (problems []problem, lost map[string]string) {
+	value, _ := a.released.Load(client.ObjectKeyFromObject(account))
+	before, _ := value.(released)
+	if before.uid != account.UID {
+		return nil, nil
+	}
+	lost = map[string]string{}
+	for name, mark := range before.marks {
+		if kept[name] == nil && !slices.Contains(wanted, name) {
+			lost[name] = mark
+		}
+	}
+	if len(lost) == 0 || on && !a.Serves(account.Namespace) {
+		return nil, lost // one that is not served shows no Secrets
+	}
+	all, err := pods()
+	if err != nil && on {
+		return []problem{unreadable(err)}, lost
+	}
+	for name, mark := range lost {
+		secret := tokensecret.NameFor(account.Name, name)
+		switch {
+		case err == nil && len(usersOf(secret, all)) == 0:
+			delete(lost, name)
+		case !on:
+			delete(lost, name)
+			a.Events.Workload.Eventf(workload.Reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeWarning, "SecretLost",
+				"Secret %s with tokens of WorkloadIdentity %s/%s was deleted, or the agent's right to it, and namespace %s has no label: it does not come again, and pods that mount it keep a token that expires; create them anew, or have a cluster admin run: kubectl label namespace %s %s=%s",
+				secret, account.Namespace, name, account.Namespace, account.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+		default:
+			if p := a.createOne(ctx, account, types.NamespacedName{Namespace: account.Namespace, Name: name}, mark); p != nil {
+				problems = append(problems, *p)
+			}
+		}
+	}
+	return problems, lost
 }
 
 func unreadable(err error) problem {

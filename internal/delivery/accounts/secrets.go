@@ -53,14 +53,15 @@ func (a *Controller) create(ctx context.Context, account *metav1.PartialObjectMe
 		if kept[name] != nil {
 			continue
 		}
-		if p := a.createOne(ctx, account, types.NamespacedName{Namespace: account.Namespace, Name: name}); p != nil {
+		if p := a.createOne(ctx, account, types.NamespacedName{Namespace: account.Namespace, Name: name}, ""); p != nil {
 			problems = append(problems, *p)
 		}
 	}
 	return problems
 }
 
-func (a *Controller) createOne(ctx context.Context, account *metav1.PartialObjectMetadata, identity types.NamespacedName) *problem {
+// createOne makes a Secret, if the account may use the identity. released is the mark of one that it has released; empty: none.
+func (a *Controller) createOne(ctx context.Context, account *metav1.PartialObjectMetadata, identity types.NamespacedName, released string) *problem {
 	wi, err := a.Identities.Get(ctx, identity.Namespace, identity.Name)
 	switch {
 	case err != nil && failures.Of(err) == failures.IdentityMissing:
@@ -78,6 +79,9 @@ func (a *Controller) createOne(ctx context.Context, account *metav1.PartialObjec
 		return &problem{"UseDenied", workload.MayNotUse(client.ObjectKeyFromObject(account), identity)}
 	}
 	secret := NewSecret(account, wi)
+	if released != "" {
+		secret.Annotations[v1alpha1.AnnotationReleased] = released
+	}
 	if err := a.Client.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
 		return a.taken(ctx, account, secret)
 	} else if err != nil {
