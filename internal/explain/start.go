@@ -158,7 +158,7 @@ func (x *Pod) readWarnings(ctx context.Context, both cluster.Both, in *Identity)
 		concerns   func(*corev1.Event) bool
 	}{
 		{both.Workload, "ServiceAccount", x.ServiceAccount, func(e *corev1.Event) bool {
-			return len(x.Identities) == 1 || inventory.ConcernsIdentity(e, identity, in.Secret)
+			return inventory.FailsIdentity(e, identity, in.Secret, len(x.Identities) == 1)
 		}},
 		{both.Workload, "Secret", in.Secret, anyWarning},
 		{both.Identity, "WorkloadIdentity", in.Name, func(e *corev1.Event) bool {

@@ -104,8 +104,3 @@ func labelledNamespaces(ctx context.Context, workload *cluster.API) (enabled, st
 	}
 	return func(namespace string) bool { return labelled[namespace] }, stored, nil
 }
-
-// concerns reports whether an Event on a service account is about an identity: it names it, or there is no other.
-func (n accountDelivery) concerns(event *corev1.Event, all []accountDelivery) bool {
-	return len(all) == 1 || ConcernsIdentity(event, n.identity, n.delivery.Secret)
-}

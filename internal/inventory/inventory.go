@@ -204,7 +204,7 @@ func (f *Report) findWarnings(ctx context.Context, c cluster.Both, home string, 
 		}
 		if event.InvolvedObject.Kind == "ServiceAccount" {
 			for _, need := range needs[about] {
-				if need.concerns(event, needs[about]) {
+				if FailsIdentity(event, need.identity, need.delivery.Secret, len(needs[about]) == 1) {
 					need.delivery.LastFailure = Newer(need.delivery.LastFailure, event)
 				}
 			}

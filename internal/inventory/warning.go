@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -49,6 +50,16 @@ func (w *Warning) about(d *Delivery) bool {
 // ConcernsIdentity reports whether an Event on a service account is about one of its identities, or the Secret for it.
 func ConcernsIdentity(event *corev1.Event, identity types.NamespacedName, secret string) bool {
 	return mentions(event.Message, "WorkloadIdentity "+identity.String()) || mentions(event.Message, secret)
+}
+
+// FailsIdentity reports whether an Event on a service account is about a delivery of an identity that fails: it names it, or none at all and
+// the account has no other. An identity that was taken off the account is no failure.
+func FailsIdentity(event *corev1.Event, identity types.NamespacedName, secret string, only bool) bool {
+	if event.Reason == "IdentityReleased" {
+		return false
+	}
+	namesOne := strings.Contains(event.Message, "WorkloadIdentity "+identity.Namespace+"/") || strings.Contains(event.Message, tokensecret.NamePrefix)
+	return only && !namesOne || ConcernsIdentity(event, identity, secret)
 }
 
 // mentions reports whether a text has a name in it that is not a part of a longer one.

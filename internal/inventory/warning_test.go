@@ -26,6 +26,24 @@ func TestWhatEventsAreAbout(t *testing.T) {
 			t.Errorf("%q concerns the identity: %v, want %v", message, got, want)
 		}
 	}
+	for _, c := range []struct {
+		reason, message string
+		only, want      bool
+	}{
+		{"UseDenied", "service account team/web may not use the WorkloadIdentity team/store, so it gets no tokens", false, true},
+		{"UseDenied", "service account team/web may not use the WorkloadIdentity team/archive, so it gets no tokens", true, false},
+		{"SecretNotDeleted", "delete Secret credence-token-web-archive-0123456789, which is not needed any more: forbidden", true, false},
+		{"InvalidAnnotation", "the annotation names \"a\" twice", true, true},
+		{"InvalidAnnotation", "the annotation names \"a\" twice", false, false},
+		{"NamespaceNotBound", "the agent may not read Secrets of the namespace team", true, true},
+		{"IdentityReleased", "the account gives new pods no tokens of WorkloadIdentity team/archive any more", true, false},
+		{"IdentityReleased", "the account gives new pods no tokens of WorkloadIdentity team/store any more", true, false},
+	} {
+		event := &corev1.Event{Reason: c.reason, Message: c.message}
+		if got := FailsIdentity(event, store, secret, c.only); got != c.want {
+			t.Errorf("%s %q is a failure of the identity, the only one %t: %v, want %v", c.reason, c.message, c.only, got, c.want)
+		}
+	}
 	on := func(message string) *Warning {
 		return Newer(nil, &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "WorkloadIdentity"}, Message: message})
 	}
