@@ -133,6 +133,35 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	}
 }
 
+// A Secret that the account does not name any more is never made: the pod has that as the reason, whatever else the account lacks.
+func TestWhyAPodOfAReleasedIdentityWaits(t *testing.T) {
+	secret := tokensecret.NameFor("web", "banana")
+	for annotation, c := range map[string]struct{ words, not string }{
+		"":              {words: "does not exist yet: service account ns/web does not name the identity of this Secret any more: create the pod anew, or name the identity again"},
+		"cherry":        {words: "does not name the identity of this Secret any more", not: "ns/cherry"},
+		"cherry,banana": {words: "WorkloadIdentity ns/banana does not exist", not: "any more"},
+		"cherry,,":      {words: "has an empty name", not: "any more"},
+	} {
+		t.Run(annotation, func(t *testing.T) {
+			pod := mountingPod("p", secret)
+			pod.UID, pod.CreationTimestamp = "u", metav1.NewTime(start0)
+			pod.Spec.ServiceAccountName, pod.Spec.SchedulingGates = "web", []corev1.PodSchedulingGate{{Name: v1alpha1.GateToken}}
+			w := newWorld(t, &pod, enabledNamespace("ns"), account("ns", "web", annotation))
+			w.lookAtAccount()
+			for w.event() != "" {
+				continue // on the account
+			}
+			w.pass(gates.Untold)
+			if _, err := w.gates.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "p"}}); err != nil {
+				t.Fatal(err)
+			}
+			if event := w.event(); !strings.Contains(event, c.words) || c.not != "" && strings.Contains(event, c.not) {
+				t.Errorf("the Event is %q, want %q and not %q", event, c.words, c.not)
+			}
+		})
+	}
+}
+
 func TestAPodDoesNotWaitForItsCondition(t *testing.T) {
 	secret := tokensecret.NameFor("web", "banana")
 	pod := mountingPod("p", secret)

@@ -3,6 +3,7 @@ package gates
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
@@ -36,7 +38,13 @@ func (g *Controller) waits(ctx context.Context, pod *corev1.Pod, secret string, 
 	}
 	reason, what, why := "TokenMissing", "has no token yet", g.OfSecret(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).Message
 	if !exists {
-		reason, what, why = "SecretMissing", "does not exist yet", g.OfAccount(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).Message
+		account := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}
+		reason, what, why = "SecretMissing", "does not exist yet", g.OfAccount(account).Message
+		if given, err := g.gives(ctx, account, secret); err != nil {
+			return 0, err
+		} else if !given {
+			why = "service account " + account.String() + " does not name the identity of this Secret any more: create the pod anew, or name the identity again"
+		}
 	}
 	if why == "" {
 		why = "the agent has seen nothing that is in the way; see credence explain pod " + pod.Name + " -n " + pod.Namespace
@@ -61,6 +69,19 @@ func (g *Controller) waits(ctx context.Context, pod *corev1.Pod, secret string, 
 		return failures.Again, nil // there is the Event
 	}
 	return WaitLook, nil
+}
+
+// gives reports whether a service account names the identity of a Secret. One whose list can't be understood may.
+func (g *Controller) gives(ctx context.Context, key types.NamespacedName, secret string) (bool, error) {
+	account := workload.NewAccount()
+	if err := g.Client.Get(ctx, key, account); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	names, err := workload.Identities(ctx, g.Client, account)
+	if errors.Is(err, workload.ErrList) {
+		return true, nil
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return tokensecret.NameFor(key.Name, name) == secret }), err
 }
 
 // Waiting returns the condition of a pod that waits, or has waited, for its tokens; nil without one.
