@@ -65,7 +65,7 @@ func (x *Pod) start(ctx context.Context, both cluster.Both, subject Subject, now
 			there++
 		}
 	}
-	if there < len(x.Identities) {
+	if there < len(x.Identities) || x.waitsForAnother() {
 		x.wait(agent)
 	}
 	return nil

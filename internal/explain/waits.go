@@ -33,3 +33,9 @@ func (x *Pod) wait(agent string) {
 	}
 	x.Verdict, x.Reason = Blocked, x.Waiting.Message
 }
+
+// waitsForAnother reports whether a pod waits for a Secret that its account does not give new pods.
+func (x *Pod) waitsForAnother() bool {
+	return x.Waiting != nil && x.Waiting.Reason == "SecretMissing" &&
+		!slices.ContainsFunc(x.Identities, func(in *Identity) bool { return in.Secret != "" && strings.Contains(x.Waiting.Message, in.Secret) })
+}
