@@ -57,10 +57,11 @@ func checkBodies(next http.Handler, serializer runtime.NegotiatedSerializer) htt
 	})
 }
 
-func checkBody(info *request.RequestInfo, contentType string, body []byte) error {
+func checkBody(info *request.RequestInfo, contentType string, body []byte) (err error) {
 	if len(body) == 0 && strings.HasPrefix(info.Verb, "delete") {
 		return nil // everything has a default
 	}
+	var document *yaml.Node
 	if json.Valid(body) {
 		if n := countValues(body); n > maxBodyValues {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d values, the body has %d", maxBodyValues, n))
@@ -68,10 +69,18 @@ func checkBody(info *request.RequestInfo, contentType string, body []byte) error
 		if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("null")) {
 			return errNotOneObject
 		}
-	} else if err := checkYAML(body); err != nil {
+	} else if document, err = checkYAML(body); err != nil {
 		return err
 	}
-	if info.Verb == "patch" && info.Resource == "workloadidentities" {
+	if info.Resource != "workloadidentities" {
+		return nil
+	}
+	if info.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, info.Verb) {
+		if err := checkYAMLValues(info.Name, contentType, body, document); err != nil {
+			return err
+		}
+	}
+	if info.Verb == "patch" {
 		return checkPatch(info.Name, contentType, body)
 	}
 	return nil
@@ -95,30 +104,30 @@ func countValues(body []byte) int {
 	return n
 }
 
-// checkYAML refuses anchors, by which 100 KB become gigabytes, and documents after the first one, which would be left out.
-// Text that is not YAML is refused by the API machinery.
-func checkYAML(body []byte) error {
+// checkYAML returns the document of a body. It refuses anchors, by which 100 KB become gigabytes, and documents after the first one,
+// which would be left out. Text that is not YAML is refused by the API machinery.
+func checkYAML(body []byte) (*yaml.Node, error) {
 	if len(body) > maxYAMLBytes {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d bytes for what is not JSON, and %d for JSON", maxYAMLBytes, maxBodyBytes))
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d bytes for what is not JSON, and %d for JSON", maxYAMLBytes, maxBodyBytes))
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var document, more yaml.Node
 	err := decoder.Decode(&document)
 	if err == nil {
 		if hasAnchor(&document) {
-			return apierrors.NewBadRequest("the body has an anchor or an alias of YAML: write the value out in each place")
+			return nil, apierrors.NewBadRequest("the body has an anchor or an alias of YAML: write the value out in each place")
 		}
 		err = decoder.Decode(&more)
 		if err == nil || isNull(&document) {
-			return errNotOneObject
+			return nil, errNotOneObject
 		}
 	} else if errors.Is(err, io.EOF) {
-		return errNotOneObject
+		return nil, errNotOneObject
 	}
 	if !errors.Is(err, io.EOF) {
-		return apierrors.NewBadRequest("the body is neither JSON nor YAML: " + abbreviate(err.Error()))
+		return nil, apierrors.NewBadRequest("the body is neither JSON nor YAML: " + abbreviate(err.Error()))
 	}
-	return nil
+	return &document, nil
 }
 
 func hasAnchor(node *yaml.Node) bool {

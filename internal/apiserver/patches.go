@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -26,18 +25,9 @@ func checkPatch(name, contentType string, body []byte) error {
 		}
 		return nil
 	}
-	var patch struct {
-		Spec struct {
-			TargetSystem struct {
-				ProviderConfig json.RawMessage `json:"providerConfig"`
-			} `json:"targetSystem"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(body, &patch); err != nil || len(patch.Spec.TargetSystem.ProviderConfig) == 0 {
+	raw := providerConfig(body)
+	if raw == nil {
 		return nil // checked later
 	}
-	if errs := workloadidentity.CheckProviderConfigKeys(patch.Spec.TargetSystem.ProviderConfig); len(errs) > 0 {
-		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity").GroupKind(), name, errs)
-	}
-	return nil
+	return invalidIdentity(name, workloadidentity.CheckProviderConfigKeys(raw))
 }

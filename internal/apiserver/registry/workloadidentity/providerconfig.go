@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/strictjson"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -58,6 +60,14 @@ func CheckProviderConfigKeys(raw []byte) field.ErrorList {
 		return unreadable(raw, providerConfigPath, err)
 	}
 	return nil
+}
+
+// CheckProviderConfigText checks a configuration that the API machinery reads as YAML, before it does: its keys, strings and numbers.
+func CheckProviderConfigText(raw []byte) field.ErrorList {
+	if errs := CheckProviderConfigKeys(raw); len(errs) > 0 {
+		return errs
+	}
+	return validateConfigText(v1alpha1.TargetSystem{ProviderConfig: &runtime.RawExtension{Raw: raw}})
 }
 
 func unreadable(raw []byte, path *field.Path, err error) field.ErrorList {

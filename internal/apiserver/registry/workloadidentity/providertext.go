@@ -88,10 +88,14 @@ func checkText(raw []byte) error {
 		case token[0] == '"' && loneSurrogate(token):
 			return errors.New("has half of a surrogate pair, which is not a character")
 		case isNumber(token[0]) && changes(string(token)):
-			return fmt.Errorf("has the number %s, which does not fit in 64 bits: write it as a string", wording.Abbreviate(string(token)))
+			return errNumber(string(token))
 		}
 	}
 	return nil
+}
+
+func errNumber(number string) error {
+	return fmt.Errorf("has the number %s, which does not fit in 64 bits: write it as a string", wording.Abbreviate(number))
 }
 
 // loneSurrogate reports whether a string of JSON has an escape that is half of a pair.
