@@ -38,6 +38,8 @@ const (
 	UnknownToGates RefusalReason = "UnknownToGates"
 	// TooManyKeys: as many keys are published as may be.
 	TooManyKeys RefusalReason = "TooManyKeys"
+	// Superseded: the stored ring is older than what is known of it, and no command is decided on it.
+	Superseded RefusalReason = "RingSuperseded"
 )
 
 // Refused is the error of a Command that the ring does not allow. The ring stays what it is.

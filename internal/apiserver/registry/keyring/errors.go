@@ -25,6 +25,9 @@ func failure(name string, err error) error {
 	if errors.Is(err, operation.ErrUnknownOutcome) {
 		return apierrors.NewInternalError(fmt.Errorf("%w: look at the key ring before you try again", err))
 	}
+	if errors.Is(err, operation.ErrSuperseded) {
+		return refusal(name, &keys.Refused{Reason: keys.Superseded, Message: err.Error()})
+	}
 	return apierrors.NewInternalError(err)
 }
 

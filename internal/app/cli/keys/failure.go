@@ -25,8 +25,11 @@ func apiFailure(program, doing string, err error) *command.Failure {
 	}
 	status := answer.Status()
 	failed := &command.Failure{Line: connection.ServerLine(status), Hint: keysHint(program, status), Code: command.ExitRefused, Err: err}
-	if refusedFor(err) == keys.BadCommand {
+	switch refusedFor(err) {
+	case keys.BadCommand:
 		failed.Line = fmt.Sprintf("Error from server (%s): %s", status.Reason, status.Message)
+	case keys.Superseded:
+		failed.Hint = fmt.Sprintf("nothing was changed: put the newest ring back, or see what goes on without it: %s keys initialize --dry-run --reason TEXT", program)
 	}
 	if status.Code >= http.StatusInternalServerError || status.Code == http.StatusTooManyRequests {
 		failed.Code = command.ExitOutage
@@ -74,7 +77,7 @@ func refusedFor(err error) keys.RefusalReason {
 		return ""
 	}
 	switch reason := keys.RefusalReason(details.Causes[0].Type); reason {
-	case keys.BadCommand, keys.NoSuchKey, keys.AlreadyDone, keys.TooYoung, keys.UnknownToGates, keys.TooManyKeys:
+	case keys.BadCommand, keys.NoSuchKey, keys.AlreadyDone, keys.TooYoung, keys.UnknownToGates, keys.TooManyKeys, keys.Superseded:
 		return reason
 	}
 	return ""
