@@ -113,6 +113,22 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// The documents have as many ports as an installation takes.
+func TestDocumentsCountPorts(t *testing.T) {
+	t.Parallel()
+	number := map[int]string{10: "ten", 11: "eleven", 12: "twelve"}[PortSpan]
+	for file, want := range map[string]string{
+		"README.md":                    "takes %s consecutive ports",
+		"docs/decisions/0012-ports.md": "takes %s consecutive ports",
+		"docs/reference/flags.md":      "First of %s ports",
+	} {
+		text, err := os.ReadFile(filepath.Join("../../../..", file))
+		if err != nil || !strings.Contains(string(text), fmt.Sprintf(want, number)) {
+			t.Errorf("%s: %v, want %s", file, err, fmt.Sprintf(want, number))
+		}
+	}
+}
+
 func TestDamagedFilesAreNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
