@@ -30,6 +30,11 @@ func NewAccount(first *Source, more ...*Source) *Account {
 	return &Account{sources: sources}
 }
 
+// Format names the programs for every verb.
+func (a *Account) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "an account of %v", a.made().sources)
+}
+
 // made returns a, or an account of the same use if nothing has made it.
 func (a *Account) made() *Account {
 	if a == nil || len(a.sources) == 0 && a.err == nil {

@@ -4,17 +4,17 @@ import "os"
 
 // SetTerminal makes s believe that its standard input is a terminal, or not.
 func SetTerminal(s *Source, terminal bool) {
-	s.provider.(*program).isTerminal = func(*os.File) bool { return terminal }
+	(*s.provider).(*program).isTerminal = func(*os.File) bool { return terminal }
 }
 
 // SetEnviron is the environment of this process, for s.
 func SetEnviron(s *Source, environ []string) {
-	s.provider.(*program).environ = func() []string { return environ }
+	(*s.provider).(*program).environ = func() []string { return environ }
 }
 
 // SetLimits are the limits of the operating system, for s.
 func SetLimits(s *Source, each, total int) {
-	s.provider.(*program).limits = limits{each: each, total: total}
+	(*s.provider).(*program).limits = limits{each: each, total: total}
 }
 
 // ExecInfo is what c's program is passed.

@@ -88,12 +88,11 @@ func (p *Pool) Source(c Config) (*Source, error) {
 		c.Cluster = Cluster{} // certificate authorities are large, and the program never sees them
 	}
 	c = c.clone()
-	s := &Source{pool: p, config: &c}
+	var provider Provider = staticProvider{c.Static, p.options.Clock}
 	if c.Static.empty() {
-		s.provider = newProgram(c, p.options)
-	} else {
-		s.provider = staticProvider{c.Static, p.options.Clock}
+		provider = newProgram(c, p.options)
 	}
+	s := &Source{pool: p, provider: &provider, config: &c}
 	p.sources[key] = p.order.PushFront(&remembered{key, s})
 	if p.order.Len() > p.options.MaxSources {
 		oldest := p.order.Back()
@@ -111,7 +110,7 @@ func (p *Pool) SourceOf(provider Provider) *Source {
 	if provider == nil {
 		provider = ProviderFunc(nil)
 	}
-	return &Source{pool: p, provider: provider, config: &Config{}}
+	return &Source{pool: p, provider: &provider, config: &Config{}}
 }
 
 // empty reports whether NewPool has not made p.

@@ -102,7 +102,7 @@ func (s *Source) call(ctx context.Context) (credential *Credential, err error) {
 			credential, err = nil, fmt.Errorf("exec credential: the provider panicked: %v", p)
 		}
 	}()
-	return s.provider.Credential(ctx)
+	return (*s.provider).Credential(ctx)
 }
 
 func (s *Source) report(run Run, stale bool) {

@@ -34,8 +34,8 @@ func (f ProviderFunc) Credential(ctx context.Context) (*Credential, error) {
 // are safe for concurrent use. One that no Pool has made gives a *ConfigError.
 type Source struct {
 	pool     *Pool
-	provider Provider
-	config   *Config // empty for a Provider; a pointer, so that no verb of fmt finds it
+	provider *Provider // a pointer, as config, so that no verb of fmt finds what it points to
+	config   *Config   // empty for a Provider
 
 	current atomic.Pointer[held]
 	waiting atomic.Int64

@@ -136,7 +136,12 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	}
 	pool, _ := newPool(t, execcredential.Options{})
 	source := sourceOf(t, pool, config)
-	hidden := map[string]any{"source": source, "pool": pool, "transport": source.Transport(nil), "account": execcredential.NewAccount(source)}
+	static := sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}})
+	account := execcredential.NewAccount(source, static)
+	hidden := map[string]any{
+		"source": source, "static source": static, "pool": pool, "transport": static.Transport(nil), "wrapper": static.Wrap(nil), "tokens": static.TokenSource(t.Context()),
+		"account": account, "account itself": *account, "caller's source": struct{ s *execcredential.Source }{static}, "caller's account": struct{ a *execcredential.Account }{account},
+	}
 	values := map[string]any{
 		"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
 		"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
