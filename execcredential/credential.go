@@ -121,12 +121,12 @@ func (c *Credential) expired(now time.Time) bool {
 func (c *Credential) String() string { return redacted }
 
 // Format is [redacted] for every verb.
-func (c *Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // LogValue is [redacted].
 func (c *Credential) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // MarshalJSON refuses: a caller that needs the token uses the method for it.
-func (c *Credential) MarshalJSON() ([]byte, error) {
+func (c Credential) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("execcredential: a credential is not written as JSON; call Token or Certificate")
 }

@@ -188,13 +188,15 @@ func TestCredentialsPrintRedacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, secret := range []any{credential, execcredential.Material{Token: "s3cr3t"}} {
+		for _, secret := range []any{credential, *credential, execcredential.Material{Token: "s3cr3t"}} {
 			if got := fmt.Sprintf(verb, secret); got != "[redacted]" {
 				t.Errorf("%s prints %q", verb, got)
 			}
 		}
 	}
-	if got, err := json.Marshal(credential); err == nil {
-		t.Errorf("JSON is %s", got)
+	for _, value := range []any{credential, *credential} {
+		if got, err := json.Marshal(value); err == nil {
+			t.Errorf("JSON of a %T is %s", value, got)
+		}
 	}
 }

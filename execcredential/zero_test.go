@@ -138,11 +138,16 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	source := sourceOf(t, pool, config)
 	static := sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}})
 	account := execcredential.NewAccount(source, static)
+	credential, err := static.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	hidden := map[string]any{
 		"source": source, "static source": static, "pool": pool, "transport": static.Transport(nil), "wrapper": static.Wrap(nil), "tokens": static.TokenSource(t.Context()),
 		"account": account, "account itself": *account, "caller's source": struct{ s *execcredential.Source }{static}, "caller's account": struct{ a *execcredential.Account }{account},
 	}
 	values := map[string]any{
+		"credential": *credential, "pointer to a credential": credential, "credentials": []execcredential.Credential{*credential}, "material": execcredential.Material{Token: "s3cr3t"},
 		"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
 		"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
 		"run": execcredential.Run{Config: config, Source: source}, "in a struct": struct{ C any }{config},
