@@ -157,25 +157,41 @@ func (c Config) String() string {
 	return fmt.Sprintf("exec credential program %q (%s), %d arguments, %d variables", c.Command, c.APIVersion, len(c.Args), len(c.Env))
 }
 
-// Format is String for every verb but %w and %p: for them fmt calls no method of a value without Error, or of a struct, and prints the fields.
+// Format is String for every verb but %w and %p: for them fmt calls no method of a value without Error, or of a struct, and prints the fields. So it
+// does for a Config in an unexported field of another struct: keep a *Source there.
 func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
 
 // LogValue is String.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
+// MarshalText is String, for JSON too.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Format is [redacted] for every verb.
 func (s Static) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
+// MarshalText is [redacted], for JSON too.
+func (s Static) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
 // Format names the variable for every verb, and not its value.
-func (e EnvVar) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Name+"="+redacted) }
+func (e EnvVar) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.redacted()) }
+
+// MarshalText names the variable, and not its value, for JSON too.
+func (e EnvVar) MarshalText() ([]byte, error) { return []byte(e.redacted()), nil }
+
+func (e EnvVar) redacted() string { return e.Name + "=" + redacted }
 
 // Format names the server for every verb: a proxy's URL and the extension may hold secrets.
-func (c Cluster) Format(f fmt.State, _ rune) {
-	server := "a server that is no URL"
+func (c Cluster) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.redacted()) }
+
+// MarshalText names the server, for JSON too.
+func (c Cluster) MarshalText() ([]byte, error) { return []byte(c.redacted()), nil }
+
+func (c Cluster) redacted() string {
 	if u := c.url(); u != nil {
-		server = u.Redacted()
+		return "cluster " + u.Redacted()
 	}
-	_, _ = io.WriteString(f, "cluster "+server)
+	return "cluster a server that is no URL"
 }
 
 func (c Config) clone() Config {

@@ -35,6 +35,9 @@ type Material struct {
 // Format is [redacted] for every verb.
 func (m Material) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
+// MarshalText is [redacted], for JSON too.
+func (m Material) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
 // NewCredential checks m as output of programs is checked, at the time now, and returns an *OutputError if it can't be used. It is
 // for providers that are Go code of this process.
 func NewCredential(m Material, now time.Time) (*Credential, error) {
