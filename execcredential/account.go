@@ -55,7 +55,7 @@ func (a *Account) Get(ctx context.Context) (*Credential, error) {
 			return credential, nil
 		}
 		failures = append(failures, err)
-		if ctx.Err() != nil {
+		if ctx == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -79,7 +79,7 @@ func (a *Account) Transport(base *http.Transport) *Transport {
 	return a.sources[0].pool.transport(a, base)
 }
 
-// Wrap returns an http.RoundTripper that sends the token over base. It is for round trippers that are not an *http.Transport; what
+// Wrap returns an http.RoundTripper that sends the token over base; nil means http.DefaultTransport. It is for round trippers that are not an *http.Transport; what
 // they use for client certificates is their business, and can be GetClientCertificate. Base may be what the caller has put around a Transport of
 // the same source, to see each request as it is sent, its Authorization header included: the Transport then shows the certificate of the
 // credential that was chosen here.
@@ -91,6 +91,9 @@ func (a *Account) Wrap(base http.RoundTripper) http.RoundTripper { return newWra
 func (a *Account) GetClientCertificate(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if a = a.made(); a.err != nil {
 		return nil, a.err
+	}
+	if request == nil {
+		return nil, &ConfigError{Field: "request", Reason: "is nil; a handshake of crypto/tls makes one"}
 	}
 	var failures []error
 	var chosen *tls.Certificate

@@ -43,6 +43,10 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 		closeBody(request)
 		return nil, p.account.err
 	}
+	if request == nil || request.URL == nil {
+		closeBody(request)
+		return nil, errNoURL
+	}
 	// Credentials of the caller win, and none go to where a server redirects to.
 	if request.Header.Get("Authorization") != "" || redirectedAway(request) {
 		return p.send(request, 0, nil)
@@ -76,9 +80,11 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 	return nil, join(e.failures)
 }
 
+var errNoURL = &ConfigError{Field: "request", Reason: "is nil or has no URL; http.NewRequestWithContext makes one"}
+
 // closeBody does what a round tripper must with a request that it does not send.
 func closeBody(request *http.Request) {
-	if request.Body != nil {
+	if request != nil && request.Body != nil {
 		_ = request.Body.Close()
 	}
 }

@@ -277,6 +277,9 @@ func (s *Source) refreshAhead(now time.Time) {
 }
 
 func (s *Source) wait(ctx context.Context, f *flight) (*Credential, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	select {
 	case <-f.done:
 		return f.credential, f.err
@@ -293,6 +296,8 @@ func (s *Source) wait(ctx context.Context, f *flight) (*Credential, error) {
 		return nil, ErrClosed
 	}
 }
+
+var errNoContext = &ConfigError{Field: "context", Reason: "is nil; pass context.Background() to wait as long as the run takes"}
 
 // Format names the program for every verb.
 func (s *Source) Format(f fmt.State, _ rune) {

@@ -12,7 +12,7 @@ type wrapper struct {
 }
 
 func newWrapper(a *Account, base http.RoundTripper) *wrapper {
-	if base == nil {
+	if t, ok := base.(*http.Transport); base == nil || ok && t == nil {
 		base = http.DefaultTransport
 	}
 	return &wrapper{base: base, presenter: newPresenter(a, func(r *http.Request, i int, c *Credential) (*http.Response, error) {
@@ -46,6 +46,9 @@ type choiceKey struct{}
 
 // chosen returns the credential that was chosen for request, and the index of its source; nil if none was.
 func (a *Account) chosen(request *http.Request) (*Credential, int) {
+	if request == nil || request.URL == nil {
+		return nil, 0
+	}
 	if c, ok := request.Context().Value(choiceKey{}).(*choice); ok && c.server == request.URL.Host && overTLS(request.URL) {
 		for i, s := range a.sources {
 			if s == c.source {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -124,6 +125,56 @@ func healthyCredential(t *testing.T, s *execcredential.Source) *execcredential.C
 		t.Fatal(err)
 	}
 	return c
+}
+
+// An argument that is nil or zero is an error of a healthy source, too.
+func TestZeroArguments(t *testing.T) {
+	pool, _ := newPool(t, execcredential.Options{})
+	source := func() *execcredential.Source {
+		return pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return nil, errors.New("not run") }))
+	}
+	var none context.Context
+	var request *http.Request
+	for what, f := range map[string]func() error{
+		"Get":          func() error { _, err := source().Get(none); return err },
+		"Get in order": func() error { _, err := execcredential.NewAccount(source(), source()).Get(none); return err },
+		"Refresh":      func() error { _, err := source().Refresh(none); return err },
+		"Rejected":     func() error { _, err := source().Rejected(none, nil); return err },
+		"token":        func() error { _, err := source().TokenSource(none).Token(); return err },
+		"certificate":  func() error { _, err := source().GetClientCertificate(nil); return err },
+		"no handshake": func() error { _, err := source().GetClientCertificate(&tls.CertificateRequestInfo{}); return err },
+		"TLS": func() error {
+			_, err := source().Transport(nil).TLSClientConfig().GetClientCertificate(nil)
+			return err
+		},
+		"nil request":    func() error { _, err := source().Transport(nil).RoundTrip(request); return err },
+		"no URL":         func() error { _, err := source().Transport(nil).RoundTrip(&http.Request{}); return err },
+		"wrapped nil":    func() error { _, err := source().Wrap(nil).RoundTrip(request); return err },
+		"wrapped no URL": func() error { _, err := source().Wrap(nil).RoundTrip(&http.Request{}); return err },
+		"no Transport":   func() error { _, err := (*execcredential.Transport)(nil).RoundTrip(request); return err },
+	} {
+		t.Run(what, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("panic: %v", p)
+				}
+			}()
+			if err := f(); !isConfigError(err) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A nil *http.Transport is http.DefaultTransport, as for Transport.
+func TestWrapNilTransport(t *testing.T) {
+	pool, clock := newPool(t, execcredential.Options{})
+	source := pool.SourceOf(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "a"}, nil }})
+	client := http.Client{Transport: source.Wrap((*http.Transport)(nil))}
+	defer client.CloseIdleConnections()
+	if _, err := client.Get("https://127.0.0.1:1"); !errors.As(err, new(*net.OpError)) {
+		t.Error(err)
+	}
 }
 
 // No verb of fmt, and no handler of slog, prints an argument, a variable or an extension of a Config, however it is reached. For %w
