@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/version"
 )
 
 // ExecInfo is what the client of this process requests.
@@ -21,9 +22,13 @@ func ExecInfo() (credential.ExecInfo, error) {
 // exitNoProgram is the exit code for a file that cannot be used, as in the command line of Credence.
 const exitNoProgram = 2
 
-// Run is the small program: it writes what is kept for a command line, if it is fresh, and else becomes
+// Run is the small program: it writes what is kept for a command line, if it is fresh, and its version for --version; else it becomes
 // "credence credential …", which does everything else. It returns the exit code. now is the clock.
 func Run(args []string, out, errOut io.Writer, now func() time.Time) int {
+	if len(args) > 0 && args[0] == "--version" {
+		fmt.Fprintln(out, "credence-credential", version.Read())
+		return 0
+	}
 	if text, ok := warm(args, Here(now)); ok {
 		if _, err := out.Write(text); err != nil {
 			fmt.Fprintf(errOut, "error: write the credential: %v\n", err)
