@@ -24,7 +24,7 @@ type Kind struct {
 	Table rest.TableConvertor
 }
 
-// NewStore sets up the store of a kind.
+// NewStore sets up the store of a kind. It refuses objects that can't be read again.
 func NewStore(kind Kind, options *generic.StoreOptions) (*genericregistry.Store, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   kind.Object.DeepCopyObject,
@@ -38,7 +38,9 @@ func NewStore(kind Kind, options *generic.StoreOptions) (*genericregistry.Store,
 		StorageVersioner:          kind.Version,
 	}
 	store.ResetFieldsStrategy, _ = kind.Strategy.(rest.ResetFieldsStrategy)
-	if err := store.CompleteWithOptions(options); err != nil {
+	checked := *options
+	checked.RESTOptions = checkedOptions{options.RESTOptions}
+	if err := store.CompleteWithOptions(&checked); err != nil {
 		return nil, fmt.Errorf("set up storage of %s: %w", kind.Resource, err)
 	}
 	return store, nil
