@@ -203,7 +203,7 @@ func New(config Config) (*Server, error) {
 			"credentialsbindings/data":     data,
 			"quotas":                       limits,
 			"workloadidentities":           identities,
-			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
+			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, config.Lifetime.Max, index, sightings, clock.RealClock{}),
 			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
 			"workloadidentities/token":     tokens,
 		}},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -40,6 +41,7 @@ const (
 // identity, and nothing else of it.
 type DeliveryREST struct {
 	store     *genericregistry.Store
+	longest   time.Duration
 	clusters  clusters.Users
 	sightings *clusters.Sightings
 	clock     clock.PassiveClock
@@ -51,9 +53,10 @@ var (
 	_ rest.SubresourceObjectMetaPreserver = &DeliveryREST{}
 )
 
-// NewDeliveryREST returns the subresource of identities. Users of clusters report on identities that their cluster may have.
-func NewDeliveryREST(identities *REST, users clusters.Users, sightings *clusters.Sightings, clock clock.PassiveClock) *DeliveryREST {
-	return &DeliveryREST{store: identities.marks, clusters: users, sightings: sightings, clock: clock}
+// NewDeliveryREST returns the subresource of identities, whose tokens have a longest lifetime. Users of clusters report on identities that their
+// cluster may have.
+func NewDeliveryREST(identities *REST, longest time.Duration, users clusters.Users, sightings *clusters.Sightings, clock clock.PassiveClock) *DeliveryREST {
+	return &DeliveryREST{store: identities.marks, longest: longest, clusters: users, sightings: sightings, clock: clock}
 }
 
 // New implements rest.Storage.
@@ -96,7 +99,7 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 			return nil, err
 		}
 	}
-	if errs := validateReport(report.Spec); len(errs) > 0 {
+	if errs := validateReport(report.Spec, r.longest, r.clock.Now()); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("DeliveryReport").GroupKind(), name, errs)
 	}
 	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
@@ -166,7 +169,8 @@ func wait(d v1alpha1.Delivery, now time.Time) time.Duration {
 
 var reasonForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 
-func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
+// validateReport allows for clocks that are wrong, and for tokens from before the longest lifetime was lowered to less than its default.
+func validateReport(report v1alpha1.DeliveryReportSpec, longest time.Duration, now time.Time) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if report.Secrets < 0 || report.Secrets > maxSecrets {
@@ -180,6 +184,18 @@ func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
 	}
 	if report.Oldest != nil && (report.Expires == nil || report.Expires.Before(report.Oldest)) {
 		errs = append(errs, field.Invalid(spec.Child("oldest"), report.Oldest, "must be set with expires alone, and not be after it"))
+	}
+	for _, each := range []struct {
+		name  string
+		at    *metav1.Time
+		ahead time.Duration
+	}{
+		{"expires", report.Expires, max(longest, keys.DefaultMaxLifetime) + keys.DefaultClockSkew},
+		{"oldest", report.Oldest, keys.DefaultClockSkew},
+	} {
+		if each.at != nil && each.at.After(now.Add(each.ahead)) {
+			errs = append(errs, field.Invalid(spec.Child(each.name), each.at.UTC().Format(time.RFC3339), fmt.Sprintf("must be at most %s from now: that of no token is later", each.ahead)))
+		}
 	}
 	if report.Failure == nil {
 		return errs

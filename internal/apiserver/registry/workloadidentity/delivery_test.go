@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -179,6 +180,9 @@ func TestHowOftenAndHowManyReport(t *testing.T) {
 }
 
 func TestReportsAreValidated(t *testing.T) {
+	longest := 72 * time.Hour
+	// latest is when a token expires that is issued now, in minutes, by a clock that is as wrong as it may be.
+	latest := int((longest + keys.DefaultClockSkew).Minutes())
 	for name, report := range map[string]v1alpha1.DeliveryReportSpec{
 		"negative":              {Secrets: 1, Delivered: -1},
 		"too many":              {Secrets: maxSecrets + 1},
@@ -187,18 +191,30 @@ func TestReportsAreValidated(t *testing.T) {
 		"expiry without tokens": {Secrets: 1, Expires: reported(1, 1, 1, "").Expires},
 		"older than no token":   {Secrets: 1, Oldest: reported(1, 1, 1, "").Expires},
 		"issued after expiry":   {Secrets: 1, Delivered: 1, Expires: reported(1, 1, 1, "").Expires, Oldest: reported(1, 1, 2, "").Expires},
+		"longer than any token": reported(1, 1, latest+1, ""),
+		"for ever":              {Secrets: 1, Delivered: 1, Expires: &metav1.Time{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}},
+		"in no year":            {Secrets: 1, Delivered: 1, Expires: &metav1.Time{Time: time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -14*60*60))}},
+		"issued in the future":  {Secrets: 1, Delivered: 1, Expires: reported(1, 1, latest, "").Expires, Oldest: reported(1, 1, int(keys.DefaultClockSkew.Minutes())+1, "").Expires},
 		"empty reason":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{}},
 		"reason in words":       {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "Use denied"}},
 		"long reason":           {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: strings.Repeat("A", 65)}},
 		"long message":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: strings.Repeat("é", maxMessage+1)}},
 		"bytes":                 {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: "\xff"}},
 	} {
-		if errs := validateReport(report); len(errs) != 1 {
+		if errs := validateReport(report, longest, start); len(errs) != 1 {
 			t.Errorf("%s: %v, want one error", name, errs)
 		}
 	}
-	if errs := validateReport(reported(2, 1, 60, "UseDenied")); len(errs) > 0 {
-		t.Errorf("one that is right: %v", errs)
+	right := reported(2, 1, latest, "UseDenied")
+	right.Oldest = reported(1, 1, int(keys.DefaultClockSkew.Minutes()), "").Expires
+	for _, report := range []v1alpha1.DeliveryReportSpec{reported(2, 1, 60, "UseDenied"), reported(1, 1, -60, ""), right} {
+		if errs := validateReport(report, longest, start); len(errs) > 0 {
+			t.Errorf("one that is right: %v", errs)
+		}
+	}
+	// Tokens from before the longest lifetime was lowered.
+	if errs := validateReport(reported(1, 1, int(keys.DefaultMaxLifetime.Minutes()), ""), time.Hour, start); len(errs) > 0 {
+		t.Errorf("one of an older token: %v", errs)
 	}
 }
 
