@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/deploy"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -194,6 +195,36 @@ func TestAPIServerReadsParametersOfPolicies(t *testing.T) {
 	}
 	if kinds == 0 {
 		t.Error("no policy has parameters")
+	}
+}
+
+// A label of a namespace can be written by its subresources, too: what guards labels guards them all.
+func TestLabelsOfNamespacesAreGuardedInSubresources(t *testing.T) {
+	objects, err := deploy.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := 0
+	for _, object := range objects {
+		if object.GetKind() != "ValidatingAdmissionPolicy" || !strings.HasSuffix(object.GetName(), "-label") {
+			continue
+		}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
+			t.Fatalf("%s: %v", object.GetName(), err)
+		}
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			if !slices.Contains(rule.Resources, "namespaces") {
+				continue
+			}
+			policies++
+			if want := []string{"namespaces", "namespaces/status", "namespaces/finalize"}; !slices.Equal(rule.Resources, want) {
+				t.Errorf("policy %s is for %v, want %v", policy.Name, rule.Resources, want)
+			}
+		}
+	}
+	if policies < 2 {
+		t.Errorf("%d policies guard labels of namespaces", policies)
 	}
 }
 
