@@ -1,6 +1,7 @@
 package signer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,17 +37,27 @@ type revoked struct {
 	Reason    string             `json:"reason,omitempty"`
 }
 
+// errNothingPublished is why a file is damaged: it is written for rings, and each has keys.
+var errNothingPublished = errors.New(`"published" has no keys, and the signer always writes some`)
+
 // read returns what is known; nothing while there is no file.
 func (f pastFile) read(context.Context) (keys.Past, error) {
 	data, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(string(f)); err == nil {
+			return keys.Past{}, fmt.Errorf("--past-file %s is a symbolic link to a file that does not exist: put that file back, or remove the link if the folder has the newest ring", f)
+		}
 		return keys.Past{}, nil
 	}
 	if err != nil {
 		return keys.Past{}, fmt.Errorf("--past-file: %w", err)
 	}
 	var stored past
-	if err := strictjson.Known(data, &stored); err != nil {
+	err = strictjson.Known(data, &stored)
+	if err == nil && len(stored.Published) == 0 {
+		err = errNothingPublished
+	}
+	if err != nil {
 		return keys.Past{}, fmt.Errorf("--past-file %s is damaged: put it back, or remove it if the folder has the newest ring: %w", f, err)
 	}
 	known := keys.Past{Published: stored.Published}
@@ -74,18 +85,31 @@ func (f pastFile) write(known keys.Past) error {
 	return nil
 }
 
-// in reports whether the file is in a folder, or below it.
+// in reports whether the file is in a folder, or below it, by its own name or by that of the file that it links to.
 func (f pastFile) in(folder string) bool {
-	file, err := filepath.Abs(string(f))
-	if err != nil {
-		return true
-	}
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
 		return true
 	}
-	relative, err := filepath.Rel(absolute, file)
-	return err != nil || filepath.IsLocal(relative)
+	file, err := filepath.Abs(string(f))
+	if err != nil {
+		return true
+	}
+	absolute = withoutLinks(absolute)
+	for _, name := range []string{withoutLinks(file), filepath.Join(withoutLinks(filepath.Dir(file)), filepath.Base(file))} {
+		if relative, err := filepath.Rel(absolute, name); err != nil || filepath.IsLocal(relative) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutLinks resolves the symbolic links of an absolute path, as far as it exists.
+func withoutLinks(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+		return cmp.Or(resolved, path)
+	}
+	return filepath.Join(withoutLinks(filepath.Dir(path)), filepath.Base(path))
 }
 
 var (

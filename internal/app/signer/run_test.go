@@ -444,12 +444,68 @@ func TestDamagedPast(t *testing.T) {
 	if known, err := file.read(t.Context()); err != nil || !known.Empty() {
 		t.Errorf("before the first: %+v, %v", known, err)
 	}
-	for _, text := range []string{"", "{", `{"published":{},"revokedKeys":[]}`, `{"published":{}} {}`} {
+	for _, text := range []string{
+		"", "{", `{"published":{},"revokedKeys":[]}`, `{"published":{}} {}`,
+		// A ring always has keys, so the signer never writes a past without any.
+		"null", "{}", `{"published":null}`, `{"published":{}}`, `{"revoked":[]}`,
+	} {
 		if err := os.WriteFile(string(file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		if _, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), string(file)+" is damaged") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A link to a file that is gone is no missing file: the past is elsewhere.
+func TestPastBehindABrokenLink(t *testing.T) {
+	file := pastFile(filepath.Join(t.TempDir(), "past.json"))
+	if err := os.Symlink("away.json", string(file)); err != nil {
+		t.Fatal(err)
+	}
+	if known, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), string(file)) || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("%+v, %v", known, err)
+	}
+}
+
+// Where the past is does not depend on how its path is written.
+func TestPastInTheFolderOfKeys(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"keys/below", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"linked": "keys", "linked-below": "keys/below", "linked.json": "keys/past.json", "keys/out.json": "../elsewhere/past.json", "around": "elsewhere",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "keys", "past.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		file, folder string
+		want         bool
+	}{
+		{"keys/past.json", "keys", true},
+		{"linked/new.json", "keys", true},
+		{"linked-below/new.json", "keys", true},
+		{"linked.json", "keys", true},
+		{"keys/new.json", "linked", true},
+		{"keys/out.json", "keys", true},
+		{"new/past.json", "new", true},
+		{"linked/new/past.json", "keys/new", true},
+		{"elsewhere/past.json", "keys", false},
+		{"around/past.json", "keys", false},
+		{"linked/past.json", "keys/new", false},
+		{"past.json", "keys", false},
+	} {
+		if got := pastFile(filepath.Join(dir, test.file)).in(filepath.Join(dir, test.folder)); got != test.want {
+			t.Errorf("%s in %s: %t, want %t", test.file, test.folder, got, test.want)
 		}
 	}
 }
