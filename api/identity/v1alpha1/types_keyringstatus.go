@@ -107,7 +107,7 @@ type KeyStatus struct {
 	// retiredAt is when the key ceased to sign.
 	// +optional
 	RetiredAt *metav1.Time `json:"retiredAt,omitempty"`
-	// lastExpiry is not before the expiry of any token that a retiring key has signed.
+	// lastExpiry is not before the expiry of any token that a retiring key has signed, or a spare in a ring of keys that was lost.
 	// +optional
 	LastExpiry *metav1.Time `json:"lastExpiry,omitempty"`
 	// removableAt is when a retiring key is published no more.

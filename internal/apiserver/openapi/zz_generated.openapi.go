@@ -3047,7 +3047,7 @@ func schema_credence_api_identity_v1alpha1_KeyStatus(ref common.ReferenceCallbac
 					},
 					"lastExpiry": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastExpiry is not before the expiry of any token that a retiring key has signed.",
+							Description: "lastExpiry is not before the expiry of any token that a retiring key has signed, or a spare in a ring of keys that was lost.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},

@@ -71,7 +71,7 @@ type Compromised struct {
 	Algorithm identity.Algorithm `json:"algorithm"`
 	// RevokedAt is the time of the revocation, in UTC.
 	RevokedAt time.Time `json:"revokedAt"`
-	// ActivatedAt is since when the key signed, in UTC; zero if it never did.
+	// ActivatedAt is since when the key signed, in UTC; zero if it never did in this ring.
 	ActivatedAt time.Time `json:"activatedAt,omitzero"`
 	// LastExpiry is after the expiry of every token that Credence has signed with the key, in UTC; zero if it never
 	// signed. A thief of the key is not bound by it.

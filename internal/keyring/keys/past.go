@@ -109,13 +109,24 @@ func (e *edit) compromise(gone Compromised) {
 }
 
 // Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: revoked keys
-// leave it, and lost published keys become part of its history. Errors are those of Revoke.
+// leave it, and lost published keys become part of its history. Its spares may have signed in the ring that is lost. Errors are
+// those of Revoke.
 func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, error) {
 	if err := c.validate(); err != nil {
 		return Change{}, refuse(BadCommand, "the user or the reason: %s", err)
 	}
+	if r.Resumed == nil && r.Lacks(past) == "" {
+		return Change{Ring: r}, nil
+	}
 	v.Settings = v.Settings.withDefaults()
-	change := Change{Ring: r}
+	e := r.edit(v)
+	e.ring.Resumed, e.changed = nil, true
+	for i := range e.ring.Keys {
+		if key := &e.ring.Keys[i]; key.State == Spare {
+			key.LastExpiry = RoundUp(e.at.Add(v.Settings.expiryBound(v.Settings.terms())))
+		}
+	}
+	change := e.change()
 	for _, gone := range past.Revoked {
 		if change.Ring.knowsRevoked(gone) {
 			continue
@@ -129,17 +140,14 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 		}
 		change = Change{Ring: revoked.Ring, Events: append(change.Events, revoked.Events...), Changed: true}
 	}
-	e := change.Ring.edit(v)
+	e = change.Ring.edit(v)
 	for _, id := range past.published() {
 		if !e.ring.remembers(id) {
 			e.record(Removed, Key{ID: id, Algorithm: past.Published[id]}, false, c)
 		}
 	}
-	if e.ring.Resumed != nil {
-		e.ring.Resumed, e.changed = nil, true
-	}
 	last := e.change()
-	return Change{Ring: last.Ring, Events: append(change.Events, last.Events...), Changed: change.Changed || last.Changed}, nil
+	return Change{Ring: last.Ring, Events: append(change.Events, last.Events...), Changed: true}, nil
 }
 
 // withRevoked is the ring without a key that was revoked before, and with the account of that.

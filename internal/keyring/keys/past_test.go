@@ -91,6 +91,51 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A spare of an older ring may have signed in the one that is lost: its revocation records until when tokens of it may be valid.
+func TestSparesOfAResumedRingMayHaveSigned(t *testing.T) {
+	d := newDays(t)
+	d.pass(48 * time.Hour)
+	old := d.ring
+	c := command()
+	c.AcceptRefusals = true
+	d.do(d.ring.RotateNow(d.view, c, d.keys.generate))
+	signed := d.one(Active)
+	newest := d.ring.Past()
+	d.ring = old
+	d.pass(time.Hour)
+	d.do(d.ring.Resume(d.view, newest, Cause{By: "jane", Reason: "a backup"}, d.keys.generate))
+	bound := d.view.Now.Add(d.view.Settings.MaxLifetime)
+	if spare := d.one(Spare); !spare.RemovableAt(d.view.Settings).IsZero() {
+		t.Errorf("%s is removable", spare)
+	}
+
+	c = command()
+	c.Key, c.Reason = signed.ID, "leaked"
+	revoked, err := d.ring.Revoke(d.view, c, d.keys.generate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone := revoked.Ring.Compromised[0]; gone.ID != signed.ID || gone.LastExpiry.Before(bound) {
+		t.Errorf("revoked %+v, want a last expiry from %s", gone, bound)
+	}
+	if err := revoked.Ring.Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, key := range revoked.Ring.Keys {
+		if made := old.index(key.ID) < 0; key.State == Spare && key.LastExpiry.IsZero() != made {
+			t.Errorf("%s: last expiry %s, made after the loss: %t", key, key.LastExpiry, made)
+		}
+	}
+	// It signs as any other, and what it signs then counts.
+	c = command()
+	c.AcceptRefusals = true
+	d.do(d.ring.RotateNow(d.view, c, d.keys.generate))
+	active := d.one(Active)
+	if later := d.view.Now.Add(48 * time.Hour); active.ID != signed.ID || active.ExpiryBound(d.view.Settings, later).Before(later) {
+		t.Errorf("%s has the bound %s at %s", active, active.ExpiryBound(d.view.Settings, later), later)
+	}
+}
+
 // The record with a reason wins, from either side.
 func TestPastsJoin(t *testing.T) {
 	const id = identity.KeyID("a")

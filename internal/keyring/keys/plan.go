@@ -224,9 +224,9 @@ func (k Key) ReadyAt(s Settings) time.Time {
 	return k.PublishedAt.Add(s.withDefaults().Wait())
 }
 
-// RemovableAt is when a retiring key is removed; zero while the expiry of its last token is not known.
+// RemovableAt is when a retiring key is removed; zero while the expiry of its last token is not known, and for other keys.
 func (k Key) RemovableAt(s Settings) time.Time {
-	if k.LastExpiry.IsZero() {
+	if k.State != Retiring || k.LastExpiry.IsZero() {
 		return time.Time{}
 	}
 	s = s.withDefaults()

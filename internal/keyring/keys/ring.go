@@ -17,7 +17,7 @@ type State string
 // The states of a key, in the order of its life. A key is published in each of them; one that was removed or revoked has
 // left the ring.
 const (
-	// Spare keys are published and have never signed: relying parties know a key before it signs.
+	// Spare keys are published and have not signed in this ring: relying parties know a key before it signs.
 	Spare State = "spare"
 	// Active keys are published and sign.
 	Active State = "active"
@@ -48,8 +48,8 @@ type Key struct {
 	ActivatedAt time.Time
 	// RetiredAt is when the key ceased to be active, in UTC; zero before.
 	RetiredAt time.Time
-	// LastExpiry is after the expiry of every token that the key has signed, in UTC. It is set on retiring keys only, by
-	// the first Step that found the key retired in the stored ring.
+	// LastExpiry is after the expiry of every token that the key has signed, in UTC. It is set on retiring keys, by the first
+	// Step that found the key retired in the stored ring, and on spares that may have signed in a ring that was lost.
 	LastExpiry time.Time
 	// Terms bound what is signed with the key while it is active.
 	Terms Terms

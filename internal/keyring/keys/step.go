@@ -135,7 +135,7 @@ func (e *edit) promote(id identity.KeyID, acceptRefusals bool, cause Cause, gene
 	if key.PublishedAt.IsZero() || key.PublishedAt.After(e.at) {
 		key.PublishedAt = e.at
 	}
-	key.State, key.ActivatedAt, key.Terms = Active, e.at, e.settings.terms()
+	key.State, key.ActivatedAt, key.LastExpiry, key.Terms = Active, e.at, time.Time{}, e.settings.terms()
 	e.record(Activated, *key, acceptRefusals, cause)
 	e.ring.Requests = slices.DeleteFunc(e.ring.Requests, func(r Request) bool { return r.Algorithm == algorithm })
 	return e.replenish(algorithm, generate)

@@ -98,7 +98,7 @@ func (k Key) validateTimes(path string) error {
 		return fmt.Errorf("%s.retiredAt: missing on a key whose state is %s", path, k.State)
 	case k.State == Retiring && k.RetiredAt.Before(k.ActivatedAt):
 		return fmt.Errorf("%s.retiredAt: before activatedAt", path)
-	case k.State != Retiring && !k.LastExpiry.IsZero():
+	case k.State == Active && !k.LastExpiry.IsZero():
 		return fmt.Errorf("%s.lastExpiry: set on a key whose state is %s", path, k.State)
 	case !k.LastExpiry.IsZero() && k.LastExpiry.Before(k.RetiredAt):
 		return fmt.Errorf("%s.lastExpiry: before retiredAt: a key must be kept until what it signed has expired", path)
@@ -149,8 +149,6 @@ func (c Compromised) validate() error {
 		return fmt.Errorf("algorithm: %.64q is unknown, it must be one of %q", c.Algorithm, Algorithms())
 	case c.RevokedAt.IsZero():
 		return errors.New("revokedAt: missing")
-	case c.ActivatedAt.IsZero() && !c.LastExpiry.IsZero():
-		return errors.New("lastExpiry: set, but the key never signed")
 	}
 	return c.Cause.validate()
 }
