@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -118,22 +119,27 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 	if c.Reason == "" {
 		return Change{}, refuse(BadCommand, "revoke key %s: a reason is needed", c.Key)
 	}
-	i := r.index(c.Key)
-	if i < 0 {
+	if r.index(c.Key) < 0 {
 		return Change{}, r.noSuchKey(c.Key)
 	}
+	return r.drop(v, Compromised{ID: c.Key, RevokedAt: r.clock(v), Cause: c.Cause}, c.AcceptRefusals, generate)
+}
+
+// drop is Revoke for a key of the ring. It fills in of gone only what is not known.
+func (r Ring) drop(v View, gone Compromised, acceptRefusals bool, generate Generate) (Change, error) {
+	i := r.index(gone.ID)
 	e := r.edit(v)
 	key := r.Keys[i]
 	e.ring.Keys = slices.Delete(e.ring.Keys, i, i+1)
-	e.compromise(Compromised{
-		ID: key.ID, Algorithm: key.Algorithm, RevokedAt: e.at, ActivatedAt: key.ActivatedAt,
-		LastExpiry: key.ExpiryBound(v.Settings, e.at), Cause: c.Cause,
-	})
-	e.record(Revoked, key, false, c.Cause)
+	gone.Algorithm = key.Algorithm
+	gone.ActivatedAt = cmp.Or(gone.ActivatedAt, key.ActivatedAt)
+	gone.LastExpiry = cmp.Or(gone.LastExpiry, key.ExpiryBound(v.Settings, gone.RevokedAt))
+	e.compromise(gone)
+	e.record(Revoked, key, false, gone.Cause)
 	if spare, ok := e.ring.oldestSpare(key.Algorithm); ok && key.State == Active {
 		refused := mayNotSign(spare, v)
-		if refused == nil || c.AcceptRefusals {
-			if err := e.promote(spare.ID, refused != nil, c.Cause, generate); err != nil {
+		if refused == nil || acceptRefusals {
+			if err := e.promote(spare.ID, refused != nil, gone.Cause, generate); err != nil {
 				return Change{}, err
 			}
 		}

@@ -110,7 +110,7 @@ func (e *edit) compromise(gone Compromised) {
 
 // Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: revoked keys
 // leave it, and lost published keys become part of its history. Its spares may have signed in the ring that is lost. Errors are
-// those of Revoke.
+// *Refused, or that of generate.
 func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, error) {
 	if err := c.validate(); err != nil {
 		return Change{}, refuse(BadCommand, "the user or the reason: %s", err)
@@ -119,14 +119,7 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 		return Change{Ring: r}, nil
 	}
 	v.Settings = v.Settings.withDefaults()
-	e := r.edit(v)
-	e.ring.Resumed, e.changed = nil, true
-	for i := range e.ring.Keys {
-		if key := &e.ring.Keys[i]; key.State == Spare {
-			key.LastExpiry = RoundUp(e.at.Add(v.Settings.expiryBound(v.Settings.terms())))
-		}
-	}
-	change := e.change()
+	change := Change{Ring: r}
 	for _, gone := range past.Revoked {
 		if change.Ring.knowsRevoked(gone) {
 			continue
@@ -138,9 +131,15 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 		if err != nil {
 			return Change{}, err
 		}
-		change = Change{Ring: revoked.Ring, Events: append(change.Events, revoked.Events...), Changed: true}
+		change = Change{Ring: revoked.Ring, Events: append(change.Events, revoked.Events...)}
 	}
-	e = change.Ring.edit(v)
+	e := change.Ring.edit(v)
+	e.ring.Resumed = nil
+	for i := range e.ring.Keys {
+		if key := &e.ring.Keys[i]; key.State == Spare && r.index(key.ID) >= 0 {
+			key.LastExpiry = v.Settings.spareBound(e.at)
+		}
+	}
 	for _, id := range past.published() {
 		if !e.ring.remembers(id) {
 			e.record(Removed, Key{ID: id, Algorithm: past.Published[id]}, false, c)
@@ -150,17 +149,26 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 	return Change{Ring: last.Ring, Events: append(change.Events, last.Events...), Changed: true}, nil
 }
 
+// spareBound is after the expiry of every token that a spare can have signed until a time in a ring that was lost.
+func (s Settings) spareBound(until time.Time) time.Time {
+	return RoundUp(until.Add(s.expiryBound(s.terms())))
+}
+
 // withRevoked is the ring without a key that was revoked before, and with the account of that.
 func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, error) {
-	if r.index(gone.ID) < 0 {
+	gone.RevokedAt = cmp.Or(gone.RevokedAt, r.clock(v))
+	i := r.index(gone.ID)
+	if i < 0 {
 		e := r.edit(v)
 		e.compromise(gone)
 		e.record(Revoked, Key{ID: gone.ID, Algorithm: gone.Algorithm}, false, gone.Cause)
 		return e.change(), nil
 	}
-	reason := gone.Cause
-	reason.Reason = cmp.Or(reason.Reason, "revoked before the ring was put back")
-	return r.Revoke(v, Command{Key: gone.ID, Cause: reason}, generate)
+	gone.Reason = cmp.Or(gone.Reason, "revoked before the ring was put back")
+	if r.Keys[i].State == Spare {
+		gone.LastExpiry = cmp.Or(gone.LastExpiry, v.Settings.spareBound(gone.RevokedAt))
+	}
+	return r.drop(v, gone, false, generate)
 }
 
 // Resuming is the consent to go on with a ring that does not know its past.

@@ -136,6 +136,37 @@ func TestSparesOfAResumedRingMayHaveSigned(t *testing.T) {
 	}
 }
 
+// A resume changes neither when a key was revoked, nor until when its tokens may be valid.
+func TestResumeKeepsTheTimeOfARevocation(t *testing.T) {
+	for _, state := range []State{Active, Spare} {
+		d := newDays(t)
+		d.pass(48 * time.Hour)
+		old := d.ring
+		stolen := d.one(state)
+		revokedAt := d.view.Now
+		d.do(d.ring.Revoke(d.view, revoke(stolen), d.keys.generate))
+		full := d.ring.Past()
+		bare := Past{Published: full.Published, Revoked: []Compromised{{ID: stolen.ID, Algorithm: stolen.Algorithm, RevokedAt: revokedAt}}}
+		d.pass(240 * time.Hour)
+		for name, past := range map[string]Past{"with all accounts": full, "with kids alone": bare} {
+			resumed, err := old.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone := resumed.Ring.Compromised[0]
+			if gone.ID != stolen.ID || !gone.RevokedAt.Equal(revokedAt) {
+				t.Errorf("%s, %s: revoked %+v, want at %s", state, name, gone, revokedAt)
+			}
+			if want := revokedAt.Add(d.view.Settings.expiryBound(d.view.Settings.terms())); !gone.LastExpiry.Equal(want) {
+				t.Errorf("%s, %s: last expiry %s, want %s", state, name, gone.LastExpiry, want)
+			}
+			if err := resumed.Ring.Validate(); err != nil {
+				t.Errorf("%s, %s: %v", state, name, err)
+			}
+		}
+	}
+}
+
 // The record with a reason wins, from either side.
 func TestPastsJoin(t *testing.T) {
 	const id = identity.KeyID("a")

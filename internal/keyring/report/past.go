@@ -22,6 +22,9 @@ func Past(status v1alpha1.KeyRingStatus) keys.Past {
 			ID: identity.KeyID(key.ID), Algorithm: identity.Algorithm(key.Algorithm), RevokedAt: key.Time.UTC(),
 			Cause: keys.Cause{By: key.By, Reason: key.Reason},
 		}
+		if key.LastExpiry != nil {
+			gone.LastExpiry = key.LastExpiry.UTC()
+		}
 		past.Revoked = append(past.Revoked, gone)
 	}
 	return past
