@@ -163,4 +163,20 @@ type KeyInitializationStatus struct {
 	// +optional
 	// +listType=atomic
 	Revoked []string `json:"revoked,omitempty"`
+	// unsigned are the algorithms of which no key signs now, since its key had been revoked and the spare is too young.
+	// +optional
+	// +listType=atomic
+	Unsigned []UnsignedAlgorithm `json:"unsigned,omitempty"`
+}
+
+// UnsignedAlgorithm is an algorithm of which no key signs.
+type UnsignedAlgorithm struct {
+	// algorithm is RS256 or ES256.
+	Algorithm string `json:"algorithm"`
+	// nextKey is the ID of the key that signs next.
+	// +optional
+	NextKey string `json:"nextKey,omitempty"`
+	// nextAt is when the next key may sign.
+	// +optional
+	NextAt *metav1.Time `json:"nextAt,omitempty"`
 }

@@ -246,6 +246,11 @@ func (in RevokedKey) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UnsignedAlgorithm) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.UnsignedAlgorithm"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadCluster) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.WorkloadCluster"
 }

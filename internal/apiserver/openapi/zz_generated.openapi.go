@@ -91,6 +91,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		identityv1alpha1.ReviewedReference{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_ReviewedReference(ref),
 		identityv1alpha1.ReviewedToken{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_ReviewedToken(ref),
 		identityv1alpha1.RevokedKey{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_RevokedKey(ref),
+		identityv1alpha1.UnsignedAlgorithm{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_UnsignedAlgorithm(ref),
 		identityv1alpha1.WorkloadCluster{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_WorkloadCluster(ref),
 		identityv1alpha1.WorkloadClusterIdentities{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_WorkloadClusterIdentities(ref),
 		identityv1alpha1.WorkloadClusterList{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_WorkloadClusterList(ref),
@@ -2269,9 +2270,29 @@ func schema_credence_api_identity_v1alpha1_KeyInitializationStatus(ref common.Re
 							},
 						},
 					},
+					"unsigned": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "unsigned are the algorithms of which no key signs now, since its key had been revoked and the spare is too young.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.UnsignedAlgorithm{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			identityv1alpha1.UnsignedAlgorithm{}.OpenAPIModelName()},
 	}
 }
 
@@ -3887,6 +3908,43 @@ func schema_credence_api_identity_v1alpha1_RevokedKey(ref common.ReferenceCallba
 					},
 				},
 				Required: []string{"id", "algorithm", "time", "by", "reason"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_UnsignedAlgorithm(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UnsignedAlgorithm is an algorithm of which no key signs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is RS256 or ES256.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextKey is the ID of the key that signs next.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAt is when the next key may sign.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"algorithm"},
 			},
 		},
 		Dependencies: []string{

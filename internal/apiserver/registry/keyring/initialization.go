@@ -7,6 +7,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	operation "github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/report"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,6 +119,12 @@ func answer(outcome operation.Outcome) v1alpha1.KeyInitializationStatus {
 			status.Lost = append(status.Lost, string(event.Key))
 		case keys.Revoked:
 			status.Revoked = append(status.Revoked, string(event.Key))
+		}
+	}
+	for _, algorithm := range keys.Algorithms() {
+		if _, signs := outcome.Ring.Signer(algorithm); !signs {
+			next, at := report.Next(outcome.Ring, algorithm, outcome.View)
+			status.Unsigned = append(status.Unsigned, v1alpha1.UnsignedAlgorithm{Algorithm: string(algorithm), NextKey: next, NextAt: at})
 		}
 	}
 	return status

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,12 +69,19 @@ func (i *initialize) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	lines := initialized(status, i.Now(), i.commands(cmd))
+	if i.dryRun {
+		lines = append([]string{dryRunLine}, lines...)
+	}
+	_, err = fmt.Fprintln(i.Out, strings.Join(lines, "\n"))
+	return err
+}
+
+// initialized words what became of the keys. command returns what a user types to run another command on the same ring.
+func initialized(status v1alpha1.KeyInitializationStatus, now time.Time, command func(name string) string) []string {
 	lines := []string{"The stored keys are used."}
 	if status.Made {
 		lines = []string{"New keys were made."}
-	}
-	if i.dryRun {
-		lines = append([]string{dryRunLine}, lines...)
 	}
 	for _, id := range status.Lost {
 		lines = append(lines, fmt.Sprintf("Lost: %s. Its tokens are refused.", wording.OneLine(id)))
@@ -81,8 +89,13 @@ func (i *initialize) run(cmd *cobra.Command) error {
 	for _, id := range status.Revoked {
 		lines = append(lines, fmt.Sprintf("Revoked before, and stays so: %s.", wording.OneLine(id)))
 	}
-	_, err = fmt.Fprintln(i.Out, strings.Join(lines, "\n"))
-	return err
+	for _, u := range status.Unsigned {
+		algorithm := wording.OneLine(u.Algorithm)
+		lines = append(lines,
+			fmt.Sprintf("No %s key signs: %s.", algorithm, unsigned(u.NextKey, u.NextAt, now)),
+			fmt.Sprintf("Its spare signs at once, and relying parties may refuse its tokens, by: %s", command(signAtOnce(algorithm))))
+	}
+	return lines
 }
 
 // inFolder records the consent in the ring itself: the program that knows its past goes on by it.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -114,10 +116,8 @@ func (r *revocation) print(w io.Writer, now time.Time) error {
 // signer names the key that signs.
 func (r *revocation) signer(now time.Time) string {
 	switch {
-	case r.status.ActiveKey == "" && r.status.NextAt == nil:
-		return "none: requests for such tokens are answered 503 until the published documents have shown a spare for long enough"
 	case r.status.ActiveKey == "":
-		return fmt.Sprintf("none: requests for such tokens are answered 503 until key %s may sign, %s", r.status.NextKey, wording.Instant(r.status.NextAt, now, ""))
+		return "none: " + unsigned(r.status.NextKey, r.status.NextAt, now)
 	case r.status.ActiveKey == activeKey(r.seen, r.status.Algorithm):
 		return r.status.ActiveKey + ", as before"
 	default:
@@ -125,9 +125,23 @@ func (r *revocation) signer(now time.Time) string {
 	}
 }
 
+// unsigned words what becomes of requests while no key of an algorithm signs.
+func unsigned(nextKey string, nextAt *metav1.Time, now time.Time) string {
+	until := "the published documents have shown a spare for long enough"
+	if nextAt != nil {
+		until = fmt.Sprintf("key %s may sign, %s", wording.OneLine(nextKey), wording.Instant(nextAt, now, ""))
+	}
+	return "requests for such tokens are answered 503 until " + until
+}
+
+// signAtOnce is the command by which a spare signs that relying parties may not know.
+func signAtOnce(algorithm string) string {
+	return "rotate --algorithm " + algorithm + " --now --accept-refusals"
+}
+
 // printWayOut prints what it would cost to let a spare sign that relying parties may not know.
 func (r *revocation) printWayOut(w io.Writer) error {
-	way := r.command("rotate --algorithm " + r.status.Algorithm + " --now --accept-refusals")
+	way := r.command(signAtOnce(r.status.Algorithm))
 	if r.dryRun {
 		way = "--accept-refusals"
 	}
