@@ -17,9 +17,12 @@ func checkYAMLValues(name, contentType string, body []byte, document *yaml.Node)
 	if document != nil {
 		return invalidIdentity(name, workloadidentity.CheckYAML(document))
 	}
-	raw := providerConfig(body)
-	if raw == nil || !strings.Contains(strings.ToLower(contentType), "yaml") {
+	if !strings.Contains(strings.ToLower(contentType), "yaml") {
 		return nil // checked later
+	}
+	raw := providerConfig(body)
+	if raw == nil {
+		return nil
 	}
 	return invalidIdentity(name, workloadidentity.CheckProviderConfigText(raw))
 }
