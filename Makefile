@@ -127,7 +127,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 
 .PHONY: soak
 soak: build ## Kill the parts of a node in each step of 100 pods; Linux, as root
-	CREDENCE_BIN=$(BIN) CREDENCE_KILLED_PODS=100 go test -count=1 -timeout 30m -v -run '^TestGuardOfANode$$' ./test/e2e
+	CREDENCE_BIN=$(BIN) CREDENCE_KILLED_PODS=100 go test -count=1 -timeout 30m -v -run '^TestNodeGuard$$' ./test/e2e
 
 .PHONY: bench
 bench: build $(BIN)/etcd ## Measure a plane beside its peers: one table, also in bin/benchmarks.md

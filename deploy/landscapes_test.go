@@ -173,7 +173,7 @@ metadata: {name: c, namespace: team, annotations: {workloadidentity.authenticati
 		})
 	}
 	for name := range kinds {
-		if !seen[name] && name != "shoots.core.gardener.cloud" { // TestContextKinds
+		if !seen[name] && name != "shoots.core.gardener.cloud" { // TestPlaneContextKinds
 			t.Errorf("ContextKind %s has no case", name)
 		}
 	}

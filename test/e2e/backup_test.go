@@ -52,7 +52,7 @@ func (p plane) bindCluster(t *testing.T, user, role string) {
 }
 
 // A backup has all identities, and with a recipient the ring. Its user needs one ClusterRole, and more for the ring.
-func TestBackupCreate(t *testing.T) {
+func TestPlaneBackupCreate(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	namespace := p.namespace(t)
@@ -129,7 +129,7 @@ func TestBackupCreate(t *testing.T) {
 }
 
 // A relying party that trusts one subject of one issuer goes on to, although the cluster is another one: it is given nothing.
-func TestRestoreIntoANewCluster(t *testing.T) {
+func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	port := strings.TrimPrefix(p.APIServer, "https://127.0.0.1:")

@@ -40,7 +40,7 @@ var followers = map[string]int{"apiserver": 1, "discovery": 2, "controller": 4, 
 
 // The components of a plane are given the certificates of credence-server certificates, as a kubelet would mount them, while the API and the
 // webhook are used without pause: no request fails, none of them is restarted, and no certificate is shown that a caBundle does not trust.
-func TestCertificatesOfAnInstallation(t *testing.T) {
+func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 	first(t, ofPlane, 4)
 	p := newPlane(t)
 	p.install(t, deploy.Registration, deploy.Certificates)

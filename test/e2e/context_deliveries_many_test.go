@@ -9,7 +9,7 @@ import (
 
 // Five hundred references change at once while the server is killed: the agent of the cluster has all of them as they are then. A binding to
 // which all refer is one change more.
-func TestManyContextDeliveries(t *testing.T) {
+func TestPlaneManyContextDeliveries(t *testing.T) {
 	withPlane(t)
 	l := newLandscape(t)
 	const many = 500

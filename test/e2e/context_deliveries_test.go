@@ -157,7 +157,7 @@ func configOf(role string) string {
 
 // What Shoots need comes to the agents of the clusters that they are on, and to no one else; it follows Shoots, bindings and identities. As soon as an agent
 // sees a change, its requests for tokens are answered by it: nothing is remembered.
-func TestContextDeliveries(t *testing.T) {
+func TestPlaneContextDeliveries(t *testing.T) {
 	withPlane(t)
 	l := newLandscape(t)
 	n := l.namespace
@@ -321,7 +321,7 @@ func TestContextDeliveries(t *testing.T) {
 }
 
 // A user sees what is delivered to the one cluster that they are of, and only as far as that may have it.
-func TestContextDeliveryCallers(t *testing.T) {
+func TestPlaneContextDeliveryCallers(t *testing.T) {
 	withPlane(t)
 	l := newLandscape(t)
 	n := l.namespace

@@ -298,7 +298,7 @@ func (p plane) joinSeed(t *testing.T, cluster, ours string) (plane, *rest.Config
 
 // The agent of a cluster that has joined makes the Secrets of the Shoots on it, as in the document's sample, follows them, and removes its own. It runs
 // alone, as it deletes the namespace of all clusters.
-func TestDeliverForContextObjects(t *testing.T) {
+func TestPlaneDeliverForContextObjects(t *testing.T) {
 	garden := aloneWithPlane(t)
 	ours := garden.namespace(t)
 	garden.awsIdentity(t, ours, "banana-testing", "banana")

@@ -43,7 +43,7 @@ func (p plane) landscapesInstalled(t *testing.T) {
 
 // The options for Gardener and Cluster API as they are shipped, with objects as GEP-26 has them and as these projects publish them. It runs
 // alone, as a Seed that cannot be read keeps all agents from tokens.
-func TestContextKindsOfLandscapes(t *testing.T) {
+func TestPlaneContextKindsOfLandscapes(t *testing.T) {
 	p := alone(t)
 	p.landscapesInstalled(t)
 	p.documentSamples(t)

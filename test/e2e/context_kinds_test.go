@@ -64,7 +64,7 @@ func wantAnswer(got response, code int, words string) error {
 }
 
 // Shoots as the document and as Gardener has them are contexts, by the options that are shipped; other objects are not.
-func TestContextKinds(t *testing.T) {
+func TestPlaneContextKinds(t *testing.T) {
 	withCluster(t)
 	namespace, stray := shared.namespace(t), shared.namespace(t)
 	shared.gardenerInstalled(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // The user who writes a name into an object needs the verb use on it, as the object gets tokens of it. It runs alone: the kinds are of the whole cluster.
-func TestReferencesNeedUse(t *testing.T) {
+func TestPlaneReferencesNeedUse(t *testing.T) {
 	p := alone(t)
 	p.landscapesInstalled(t)
 	ours, stray := p.namespace(t), p.namespace(t)

@@ -16,7 +16,7 @@ const quotaReviewsPath = "/apis/identity.credence.dev/v1alpha1/quotareviews"
 
 // Shoots that name a binding with Quotas are counted when they are written, by three replicas of the server as by one. It runs alone: the kinds are
 // of the whole cluster.
-func TestQuotasOfShoots(t *testing.T) {
+func TestPlaneQuotasOfShoots(t *testing.T) {
 	p := alone(t)
 	p.quotasOfShoots(t, p.etcdOf())
 }

@@ -147,7 +147,7 @@ func dataOf(t *testing.T, as *rest.Config, namespace, binding string) response {
 
 // A consumer in another cluster follows its binding from a static key to an identity and back. The data is copied with the consent of the Secret alone, only to a
 // cluster that lists the namespace of the binding, and goes with the reference, the consent, and the binding.
-func TestStaticCredentialsInAnotherCluster(t *testing.T) {
+func TestPlaneStaticCredentialsInAnotherCluster(t *testing.T) {
 	withPlane(t)
 	garden := shared
 	agent, agentConfig := garden.visitor(t, "east-agent")

@@ -17,7 +17,7 @@ import (
 
 // An agent that is kept to namespaces delivers there, to Secrets and service accounts, and can read Secrets nowhere else: the signing keys of its cluster are safe
 // from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others; tokens are renewed.
-func TestBoundsOfDelivery(t *testing.T) {
+func TestPlaneBoundsOfDelivery(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	root := p.client(t)

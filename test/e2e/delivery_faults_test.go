@@ -19,7 +19,7 @@ import (
 
 // A thousand tokens are renewed because their identity has changed, while agent, webhook and API server are killed in turn: every
 // Secret gets its new token, and none is ever without one.
-func TestAThousandRenewalsThroughCrashes(t *testing.T) {
+func TestPlaneAThousandRenewalsThroughCrashes(t *testing.T) {
 	withPlane(t)
 	const secrets = 1000
 	p := newPlane(t)

@@ -1,11 +1,9 @@
 package e2e_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/credence-id/credence/test/documents"
@@ -14,15 +12,44 @@ import (
 
 const repository = documents.Repository
 
-// Documents show the keys and all identities of a plane, so that nothing else may run there: they have one of their own, unless they are
-// all that runs.
-func TestDocuments(t *testing.T) {
-	p := shared
-	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), t.Name()) && os.Getenv("CREDENCE_E2E_DIR") == "" {
-		first(t, ofPlane+ofCluster, 8)
-		p = newPlane(t)
+// firstPages are what a new user reads first. They are followed on the shared plane, before all tests that run side by side.
+var firstPages = []string{"README.md", "docs/tutorial/first-workload-identity.md", "docs/tutorial/a-pod-with-an-identity.md"}
+
+// split returns the first pages and all other documents.
+func split(t *testing.T) (first, others []string) {
+	for _, path := range documents.All(t) {
+		if relative, err := filepath.Rel(repository, path); err == nil && slices.Contains(firstPages, relative) {
+			first = append(first, path)
+		} else {
+			others = append(others, path)
+		}
 	}
-	if commands := documents.Run(t, "```console", p.reader); commands < 10 {
+	return first, others
+}
+
+func TestFirstPages(t *testing.T) {
+	first, _ := split(t)
+	if commands := documents.Run(t, first, "```console", shared.reader); len(first) != len(firstPages) || commands < 40 {
+		t.Errorf("%d documents with %d commands, want %d with at least 40", len(first), commands, len(firstPages))
+	}
+}
+
+// Documents show the keys and all identities of a plane, so that one at a time is followed on each of two planes.
+func TestPlaneDocuments(t *testing.T) {
+	const planes = 2
+	first(t, planes*ofPlane+ofCluster, 8)
+	free := make(chan plane, planes)
+	for range planes {
+		free <- newPlane(t)
+	}
+	_, others := split(t)
+	commands := documents.Run(t, others, "```console", func(t *testing.T) documents.Reader {
+		t.Parallel()
+		p := <-free
+		t.Cleanup(func() { free <- p })
+		return p.reader(t)
+	})
+	if commands < 100 {
 		t.Errorf("found %d commands in the documents only", commands)
 	}
 }

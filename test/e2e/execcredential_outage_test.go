@@ -53,7 +53,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 
 // A killed API server does not cause a run of the program. If the credential expires meanwhile, and the program needs the server
 // too, it fails, is left alone, and the informer goes on when both are back.
-func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
+func TestPlaneExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	withCluster(t)
 	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {

@@ -39,7 +39,7 @@ func gmsaAnnotations(pairs ...string) func(*corev1.Pod) {
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 // Webhook and policies each check the right on their own: what one refuses does not depend on the other. Contents are compared by the webhook alone.
-func TestAccountsWithOneOfTheGuards(t *testing.T) {
+func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--gmsa-random-hostname")
 	namespace, spec := p.credentialSpecs(t, "mine", "second")

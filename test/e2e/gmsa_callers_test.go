@@ -118,7 +118,7 @@ func TestReviewsOfOthersAreNotAnswered(t *testing.T) {
 
 // Where the API server has no certificate to show, reviews are answered at paths that the webhook makes up itself, and the webhook
 // can change nothing else of its configurations.
-func TestReviewsAreAnsweredAtSecretPaths(t *testing.T) {
+func TestPlaneReviewsAreAnsweredAtSecretPaths(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=", "--arg", "webhook=--review-path-period=20s")
 	namespace, spec := p.credentialSpecs(t, "mine")

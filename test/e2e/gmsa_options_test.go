@@ -25,7 +25,7 @@ func (p plane) again(t *testing.T, args ...string) {
 
 // The objects of a flag are installed with it, and removed with it; without --gmsa-require-user a webhook that is down stops nothing that
 // it would never refuse; and a cluster without the webhook can have policies in its place.
-func TestOptionsOfAccounts(t *testing.T) {
+func TestPlaneOptionsOfAccounts(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=")
 	configurations := func() []string {

@@ -16,7 +16,7 @@ import (
 )
 
 // A StatefulSet makes pods of its ControllerRevisions too: a user who writes one writes a template.
-func TestAccountBorrowedByAControllerRevision(t *testing.T) {
+func TestPlaneAccountBorrowedByAControllerRevision(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--gmsa-require-user")
 	namespace, spec := p.credentialSpecs(t, "mine")

@@ -177,7 +177,7 @@ func (p plane) byHand(t *testing.T, pod string) {
 
 // Pods of the kubelet's own files run as the template has it, or not at all, unless they are allowed by name and image. Pods of the API run as they
 // ask to, with a verdict of the API. A guard that is killed loses no container.
-func TestGuardOfANode(t *testing.T) {
+func TestNodeGuard(t *testing.T) {
 	needNode(t)
 	first(t, ofPlane+ofNode, 4)
 	allowed := filepath.Join(t.TempDir(), "allow.yaml")

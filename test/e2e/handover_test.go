@@ -13,7 +13,7 @@ import (
 )
 
 // A plane that was run without root has a node once its folder belongs to root, as the tutorial has it, and is the same issuer.
-func TestHandOverToRoot(t *testing.T) {
+func TestNodeHandOverToRoot(t *testing.T) {
 	needNode(t)
 	bin := programsForOthers(t)
 	first(t, ofPlane+ofNode, 1)

@@ -71,7 +71,7 @@ func makeIdentity(t *testing.T) (namespace string) {
 }
 
 // The published keys are what all relying parties trust: not even an administrator writes them by hand.
-func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
+func TestPlaneOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 	p := alone(t)
 	configMaps := p.client(t).CoreV1().ConfigMaps("credence-system")
 	// The server may write at the same time.

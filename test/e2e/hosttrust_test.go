@@ -11,7 +11,7 @@ import (
 )
 
 // A cluster whose own API server trusts the issuer is noticed: by doctor, and when the server starts.
-func TestHostThatTrustsTheIssuer(t *testing.T) {
+func TestPlaneHostThatTrustsTheIssuer(t *testing.T) {
 	withPlane(t)
 	if out, _, _ := shared.command(t, "", "credence", "doctor", "--ca-file", shared.CAFile); !strings.Contains(out, "the cluster does not take tokens") {
 		t.Errorf("doctor of a cluster that does not trust the issuer:\n%s", out)

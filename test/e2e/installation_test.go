@@ -8,7 +8,7 @@ import (
 
 // The doctor compares what is installed with this version: an older role and a missing policy are named with the commands that mend them, and
 // these do.
-func TestDoctorComparesTheInstallation(t *testing.T) {
+func TestPlaneDoctorComparesTheInstallation(t *testing.T) {
 	p := alone(t)
 	doctor := func(want ...string) {
 		t.Helper()

@@ -53,7 +53,7 @@ func (p plane) forgetClusters(t *testing.T) {
 
 // A cluster that joins has tokens that name it and the accounts of its pods, renews its own credentials and no others, and has nothing any more
 // once it has left, or the Secret is gone that its credentials are bound to. It runs alone, as it deletes the namespace of all clusters.
-func TestJoin(t *testing.T) {
+func TestPlaneJoin(t *testing.T) {
 	garden := aloneWithPlane(t)
 	ours := garden.namespace(t)
 	garden.awsIdentity(t, ours, "banana", "dev")
@@ -301,7 +301,7 @@ func aged(t *testing.T, token []byte) []byte {
 
 // A cluster has no rights in namespaces that were taken off it, and none at all after it has left, whatever was left of its objects. It runs alone,
 // as it deletes the namespace of all clusters.
-func TestRightsOfClusters(t *testing.T) {
+func TestPlaneRightsOfClusters(t *testing.T) {
 	p := alone(t)
 	fruit, other := p.namespace(t), p.namespace(t)
 	p.create(t, fruit, "banana", "generic", "a")

@@ -182,9 +182,9 @@ func TestBadKeyCommands(t *testing.T) {
 	}
 }
 
-// TestRevocation goes through the drill: the key goes at once, tokens are answered 503 while no relying party can know the spare, and
+// TestPlaneRevocation goes through the drill: the key goes at once, tokens are answered 503 while no relying party can know the spare, and
 // come back when refusals are accepted.
-func TestRevocation(t *testing.T) {
+func TestPlaneRevocation(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	admin := p.config(t)
@@ -283,8 +283,8 @@ func TestRevocation(t *testing.T) {
 	})
 }
 
-// TestDamagedRing: nothing is signed with a ring that can not be read, and relying parties notice nothing.
-func TestDamagedRing(t *testing.T) {
+// TestPlaneDamagedRing: nothing is signed with a ring that can not be read, and relying parties notice nothing.
+func TestPlaneDamagedRing(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
 	namespace := p.namespace(t)
@@ -338,7 +338,7 @@ func TestDamagedRing(t *testing.T) {
 }
 
 // A relying party with a copy of the keys holds back a rotation until it is acknowledged to know the spare.
-func TestAcknowledgements(t *testing.T) {
+func TestPlaneAcknowledgements(t *testing.T) {
 	p := alone(t)
 	ring := p.keyRing(t)
 	t.Cleanup(func() {
@@ -373,7 +373,7 @@ func TestAcknowledgements(t *testing.T) {
 }
 
 // In a cluster the ring is in a Secret, which two servers share by rights on this one name alone.
-func TestKeysInASecret(t *testing.T) {
+func TestPlaneKeysInASecret(t *testing.T) {
 	withPlane(t)
 	var args []string
 	for _, component := range []string{"apiserver", "controller"} {

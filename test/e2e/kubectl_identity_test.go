@@ -52,7 +52,7 @@ func kubectlWith(t *testing.T, kubeconfig string, args ...string) (stdout, stder
 
 // Stock kubectl and programs with client-go are a workload identity at a cluster that trusts the issuer, and may do there what RBAC
 // gives to it: their kubeconfig names the provider, and holds no credential.
-func TestKubectlIsAWorkloadIdentity(t *testing.T) {
+func TestPlaneKubectlIsAWorkloadIdentity(t *testing.T) {
 	withCluster(t)
 	namespace := shared.namespace(t)
 	cluster := shared.secondCluster(t)

@@ -43,7 +43,7 @@ func table(t *testing.T, path string) [][]string {
 	return rows[1:]
 }
 
-func TestEverythingListensOnLoopback(t *testing.T) {
+func TestPlaneEverythingListensOnLoopback(t *testing.T) {
 	p := alone(t)
 	processes := processesOf(t, p.Dir)
 	if len(processes) < 4 {

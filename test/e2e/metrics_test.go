@@ -72,7 +72,7 @@ func (p plane) awaitMetric(t *testing.T, server, token, line string) {
 }
 
 // Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
-func TestMetricsOfAllServers(t *testing.T) {
+func TestPlaneMetricsOfAllServers(t *testing.T) {
 	p := alone(t)
 	namespace := p.namespace(t)
 	reader, other := p.metricsReader(t, namespace), p.accountToken(t, namespace, "other")

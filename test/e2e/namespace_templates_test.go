@@ -398,7 +398,7 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 }
 
 // Two hundred namespaces at once, and the process killed in their midst.
-func TestNamespaceTemplateOfManyNamespaces(t *testing.T) {
+func TestPlaneNamespaceTemplateOfManyNamespaces(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	const count = 200

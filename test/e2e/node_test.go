@@ -215,7 +215,7 @@ func podsWaitForTheirToken(t *testing.T, p plane) {
 
 // Documents have blocks that need a node.
 func documentsOnANode(t *testing.T, p plane) {
-	if documents.Run(t, "```console needs=node", p.reader) == 0 {
+	if documents.Run(t, documents.All(t), "```console needs=node", p.reader) == 0 {
 		t.Error("no document has a command that needs a node")
 	}
 }

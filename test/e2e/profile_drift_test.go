@@ -37,7 +37,7 @@ func newQuickPlane(t *testing.T) plane {
 }
 
 // Several tests of what is done about pods that have drifted share a plane with a quick pace.
-func TestActionsOnDrift(t *testing.T) {
+func TestPlaneActionsOnDrift(t *testing.T) {
 	first(t, ofPlane, 2)
 	p := newQuickPlane(t)
 	for name, test := range map[string]func(*testing.T, plane){
@@ -175,7 +175,7 @@ func (d *drifting) awaitEvent(t *testing.T, reason string) {
 
 // Pods are evicted one by one: not while a budget holds them, nor while a new one is not ready, whatever is killed; and never a pod without a
 // controller.
-func TestDriftEvicts(t *testing.T) {
+func TestPlaneDriftEvicts(t *testing.T) {
 	first(t, ofPlane, 2)
 	p := newQuickPlane(t)
 	d := newDrifting(t, p, `{"onChange":"Evict"}`)

@@ -13,7 +13,7 @@ import (
 )
 
 // The policies hold without the webhook: it has stopped, and kube-apiserver does not call it. Each of them is seen to be needed.
-func TestProfileGuardsAlone(t *testing.T) {
+func TestPlaneProfileGuardsAlone(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	withoutWebhook(t, p)

@@ -93,7 +93,7 @@ func (d *drifting) awaitRestarted(t *testing.T, names ...string) {
 
 // Workloads are restarted one by one: not while a budget allows no disruption, and not while new pods are not ready, whatever is killed and
 // whichever replica leads; each once, at the time that was recorded. Those that a restart does not help are reported.
-func TestDriftRestarts(t *testing.T) {
+func TestPlaneDriftRestarts(t *testing.T) {
 	first(t, ofPlane, 2)
 	p := newQuickPlane(t)
 	d := newDrifting(t, p, `{"onChange":"Restart"}`)

@@ -27,7 +27,7 @@ const monitoring = repository + "/deploy/monitoring"
 
 // A real Prometheus scrapes a plane that works: each panel of each dashboard shows something, each metric and label that an alert is about
 // exists, no alert fires, and then one that must.
-func TestPrometheusWatchesAPlane(t *testing.T) {
+func TestPlaneWatchedByPrometheus(t *testing.T) {
 	first(t, ofPlane, 4)
 	p := newPlane(t)
 	p.install(t, deploy.Registration, deploy.Certificates, deploy.Registry)

@@ -57,7 +57,7 @@ func (b *bucket) upload(t *testing.T, p plane) {
 }
 
 // A key that the public URL does not show is never used, and its time does not begin before it does.
-func TestPublicURLHoldsBackAKey(t *testing.T) {
+func TestPlanePublicURLHoldsBackAKey(t *testing.T) {
 	withPlane(t)
 	public := &bucket{}
 	server := httptest.NewTLSServer(public)

@@ -126,7 +126,7 @@ func resign(t *testing.T, token string, key *ecdsa.PrivateKey, keyID string, cha
 	return signed
 }
 
-func TestAnotherClusterAcceptsTheToken(t *testing.T) {
+func TestPlaneAnotherClusterAcceptsTheToken(t *testing.T) {
 	withCluster(t)
 	namespace := shared.namespace(t)
 	cluster := shared.secondCluster(t)

@@ -44,9 +44,9 @@ func (p plane) restart(t *testing.T, name string) {
 	})
 }
 
-// TestOldRingSignsNothing: a ring from before a revocation does not bring the revoked key back, and nothing is made anew
+// TestPlaneOldRingSignsNothing: a ring from before a revocation does not bring the revoked key back, and nothing is made anew
 // without a request.
-func TestOldRingSignsNothing(t *testing.T) {
+func TestPlaneOldRingSignsNothing(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
 	namespace := p.namespace(t)

@@ -45,7 +45,7 @@ type stream struct {
 	refused  []string
 }
 
-func TestTenRotationsWithoutOneRefusedToken(t *testing.T) {
+func TestPlaneTenRotationsWithoutOneRefusedToken(t *testing.T) {
 	first(t, ofPlane+ofCluster, 6)
 	p := newPlane(t, quickly...)
 	namespace := p.namespace(t)

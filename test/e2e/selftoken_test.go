@@ -461,7 +461,7 @@ func selfTokensOfATakenNode(t *testing.T, p plane) {
 
 // Where the pod can't be looked up there is no token, and the answer is not that the pod may not have one. It changes what others on the plane
 // see.
-func TestSelfTokensInAnOutage(t *testing.T) {
+func TestPlaneSelfTokensInAnOutage(t *testing.T) {
 	p := alone(t)
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "a")

@@ -9,7 +9,7 @@ import (
 
 // A Shoot names its infrastructure credentials in exactly one of two fields, and a user who changes that may use the old and the new binding. It
 // runs alone: the kinds are of the whole cluster.
-func TestBindingsOfShoots(t *testing.T) {
+func TestPlaneBindingsOfShoots(t *testing.T) {
 	p := alone(t)
 	p.landscapesInstalled(t)
 	ours := p.namespace(t)

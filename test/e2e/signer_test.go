@@ -111,7 +111,7 @@ func socketFolder(t *testing.T) string {
 }
 
 // A stock kube-apiserver signs with our keys, and refuses none of its tokens while they rotate.
-func TestSignerOfKubeAPIServer(t *testing.T) {
+func TestPlaneSignerOfKubeAPIServer(t *testing.T) {
 	withCluster(t)
 	dir, sockets := t.TempDir(), socketFolder(t)
 	keys, socket := filepath.Join(dir, "keys"), filepath.Join(sockets, "run", "socket")

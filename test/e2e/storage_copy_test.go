@@ -9,7 +9,7 @@ import (
 )
 
 // Identities that move from the embedded etcd into records keep uid and subject.
-func TestStorageCopyOfAPlane(t *testing.T) {
+func TestPlaneStorageCopy(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
 	namespace := p.namespace(t)

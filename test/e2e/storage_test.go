@@ -60,7 +60,7 @@ func (p plane) follow(t *testing.T, namespace string) func() map[string]string {
 }
 
 // Identities that are records keep uid and subject whichever server ends, and informers go on.
-func TestStorageInTheCluster(t *testing.T) {
+func TestPlaneStorageInTheCluster(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--storage", "cluster")
 	namespace := p.namespace(t)

@@ -30,7 +30,7 @@ const (
 
 // The trace that kube-apiserver begins goes on in the API server of Credence and in the webhook. No span holds a secret, and no user
 // decides what is traced.
-func TestTraces(t *testing.T) {
+func TestPlaneTraces(t *testing.T) {
 	withPlane(t)
 	collector, address := startCollector(t)
 	config := func(name, rate string) string {

@@ -14,7 +14,7 @@ import (
 )
 
 // A relying party that is configured by "credence trust" lets in one account of one cluster, and no namesake of another.
-func TestTrustOfOneCluster(t *testing.T) {
+func TestPlaneTrustOfOneCluster(t *testing.T) {
 	withCluster(t)
 	namespace := shared.namespace(t)
 	east, west := "east-of-"+namespace, "west-of-"+namespace

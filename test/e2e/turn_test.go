@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,17 @@ func memory() int {
 	return many
 }
 
+// apartName begins the names of tests that change what others see, or start a plane, a cluster or a node. make test leaves them out by
+// their names, and make test-all runs them.
+var apartName = regexp.MustCompile(`^Test(Plane|Node)`)
+
+func needsApartName(t *testing.T) {
+	t.Helper()
+	if !apartName.MatchString(t.Name()) {
+		t.Fatalf("%s does not share a plane: its name must match %s", t.Name(), apartName)
+	}
+}
+
 // sideBySide leaves it to inTurn and withPlane how many tests run at once.
 func sideBySide() error { return flag.Set("test.parallel", "1000") }
 
@@ -56,6 +68,9 @@ func sideBySide() error { return flag.Set("test.parallel", "1000") }
 // and begin at once.
 func inTurn(t *testing.T) {
 	t.Helper()
+	if apartName.MatchString(t.Name()) {
+		t.Fatalf("%s shares a plane: its name must not match %s", t.Name(), apartName)
+	}
 	t.Parallel()
 	turns <- struct{}{}
 	t.Cleanup(func() { <-turns })
@@ -64,6 +79,7 @@ func inTurn(t *testing.T) {
 // alone gives a test the second plane, on which one test runs after the other, and which is left as it was.
 func alone(t *testing.T) plane {
 	t.Helper()
+	needsApartName(t)
 	t.Parallel()
 	apart <- struct{}{}
 	t.Cleanup(func() { <-apart })
@@ -98,6 +114,7 @@ func withCluster(t *testing.T) {
 // first is withPlane for tests that take long: those that take most minutes begin first.
 func first(t *testing.T, n, minutes int) {
 	t.Helper()
+	needsApartName(t)
 	place := watches.enter(n, minutes) // all are in line when the first of them begins
 	t.Parallel()
 	watches.take(t, place)

@@ -45,7 +45,7 @@ func (p plane) visitor(t *testing.T, name string) (rbacv1.Subject, string) {
 }
 
 // Identities of one cluster, Secrets and pods of another: what its agent can have is bounded where the identities are.
-func TestTwoClusters(t *testing.T) {
+func TestPlaneTwoClusters(t *testing.T) {
 	withPlane(t)
 	garden := shared
 	agent, agentConfig := garden.visitor(t, "seed-agent")

@@ -93,7 +93,7 @@ func factsOf(t *testing.T, p plane) facts {
 	return facts{Issuer: wi.Status.Issuer, UID: string(wi.UID), Sub: wi.Status.Sub, JWKS: jwks.String()}
 }
 
-func TestStateOutlivesEveryStop(t *testing.T) {
+func TestPlaneStateOutlivesEveryStop(t *testing.T) {
 	first(t, ofPlane, 2)
 	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
@@ -172,7 +172,7 @@ func kill(t *testing.T, pid int) {
 }
 
 // A deleted namespace of Credence is back after the next up, identities and all.
-func TestUpHealsADeletedNamespace(t *testing.T) {
+func TestPlaneHealsADeletedNamespace(t *testing.T) {
 	withPlane(t)
 	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
@@ -186,7 +186,7 @@ func TestUpHealsADeletedNamespace(t *testing.T) {
 }
 
 // An open watch does not delay the end.
-func TestDownWithAnOpenWatch(t *testing.T) {
+func TestPlaneDownWithAnOpenWatch(t *testing.T) {
 	withPlane(t)
 	dir := t.TempDir()
 	p := upIn(t, dir, portsOf(t))
@@ -213,7 +213,7 @@ func TestDownWithAnOpenWatch(t *testing.T) {
 }
 
 // Two planes run beside each other, and each interrupt ends one of them whole.
-func TestInterruptLeavesNothing(t *testing.T) {
+func TestPlaneInterruptLeavesNothing(t *testing.T) {
 	withPlane(t)
 	dir := t.TempDir()
 	cmd := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(portsOf(t)))

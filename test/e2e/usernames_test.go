@@ -186,7 +186,7 @@ func TestProfileStatus(t *testing.T) {
 
 // A thousand profiles want a hundred names, while the process is killed, and replaced by two: no name has two holders, none is lost, and each
 // profile has an answer. An API server that can't read profiles issues no token in the name of an account.
-func TestUsernamesOfAThousandProfiles(t *testing.T) {
+func TestPlaneUsernamesOfAThousandProfiles(t *testing.T) {
 	first(t, ofPlane, 2)
 	p := newPlane(t)
 	namespace := p.namespace(t)

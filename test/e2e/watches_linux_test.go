@@ -11,7 +11,7 @@ import (
 // watchesOfAPlane is what docs/reference/command-line.md promises.
 const watchesOfAPlane = 12
 
-func TestInotifyInstances(t *testing.T) {
+func TestPlaneInotifyInstances(t *testing.T) {
 	p := alone(t)
 	total := 0
 	for pid, command := range processesOf(t, p.Dir) {

@@ -30,9 +30,9 @@ metadata: {name: no-documents}
 spec: {policyName: no-documents, validationActions: [Deny]}
 `
 
-// TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is not a success, and every place that
+// TestPlaneRevokedKeyStaysPublished: where the documents cannot be published, a revocation is not a success, and every place that
 // reports on the keys has it.
-func TestRevokedKeyStaysPublished(t *testing.T) {
+func TestPlaneRevokedKeyStaysPublished(t *testing.T) {
 	first(t, ofPlane, 2)
 	p := newPlane(t)
 	var spare string

@@ -202,7 +202,7 @@ func TestWorkloadClusters(t *testing.T) {
 // A service account of the namespace of joined clusters is of a cluster, or gets nothing; one that was deleted gets nothing at once. It needs no
 // RoleBinding for tokens: RBAC gives those of all identities to the group, and the cluster narrows.
 // It runs alone, as it deletes the namespace of all clusters.
-func TestLeave(t *testing.T) {
+func TestPlaneLeave(t *testing.T) {
 	p := alone(t)
 	namespace, other := p.namespace(t), p.namespace(t)
 	for _, each := range []string{namespace, other} {

@@ -327,7 +327,7 @@ func eventually(t *testing.T, condition func(context.Context) error) {
 
 // Documents have blocks that need Helm, and a cluster of the reader's own.
 func TestDocumentsWithHelm(t *testing.T) {
-	commands := documents.Run(t, "```console needs=helm", func(t *testing.T) documents.Reader {
+	commands := documents.Run(t, documents.All(t), "```console needs=helm", func(t *testing.T) documents.Reader {
 		folder := t.TempDir()
 		cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Documents have blocks that need a browser, and a person who logs in.
 func TestDocumentsWithABrowser(t *testing.T) {
-	commands := documents.Run(t, "```console needs=browser", func(t *testing.T) documents.Reader {
+	commands := documents.Run(t, documents.All(t), "```console needs=browser", func(t *testing.T) documents.Reader {
 		d := newWorkstation(t, "agree")
 		return documents.Reader{
 			Folder: map[string]string{
