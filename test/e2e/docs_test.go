@@ -12,25 +12,17 @@ import (
 
 const repository = documents.Repository
 
-// firstPages are what a new user reads first. They are followed on the shared plane, before all tests that run side by side.
-var firstPages = []string{"README.md", "docs/tutorial/first-workload-identity.md", "docs/tutorial/a-pod-with-an-identity.md"}
-
-// split returns the first pages and all other documents.
-func split(t *testing.T) (first, others []string) {
-	for _, path := range documents.All(t) {
-		if relative, err := filepath.Rel(repository, path); err == nil && slices.Contains(firstPages, relative) {
-			first = append(first, path)
-		} else {
-			others = append(others, path)
-		}
-	}
-	return first, others
-}
+// firstPages are what a new user reads first. They are followed on the shared plane, before all tests that run side by side. The README is
+// the last: the second tutorial is refused a right that the README gives in a namespace of the same name.
+var firstPages = []string{"docs/tutorial/first-workload-identity.md", "docs/tutorial/a-pod-with-an-identity.md", "README.md"}
 
 func TestFirstPages(t *testing.T) {
-	first, _ := split(t)
-	if commands := documents.Run(t, first, "```console", shared.reader); len(first) != len(firstPages) || commands < 40 {
-		t.Errorf("%d documents with %d commands, want %d with at least 40", len(first), commands, len(firstPages))
+	var paths []string
+	for _, page := range firstPages {
+		paths = append(paths, filepath.Join(repository, page))
+	}
+	if commands := documents.Run(t, paths, "```console", shared.reader); commands < 40 {
+		t.Errorf("found %d commands, want at least 40", commands)
 	}
 }
 
@@ -42,7 +34,9 @@ func TestPlaneDocuments(t *testing.T) {
 	for range planes {
 		free <- newPlane(t)
 	}
-	_, others := split(t)
+	others := slices.DeleteFunc(documents.All(t), func(path string) bool {
+		return slices.ContainsFunc(firstPages, func(page string) bool { return path == filepath.Join(repository, page) })
+	})
 	commands := documents.Run(t, others, "```console", func(t *testing.T) documents.Reader {
 		t.Parallel()
 		p := <-free

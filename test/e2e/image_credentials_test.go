@@ -26,8 +26,8 @@ func (p plane) imageRequest(t *testing.T, pod *corev1.Pod, image, identity strin
 
 // A registry takes what the program prints for the identity of a pod's account: the token itself, or what it is exchanged for. It is for that
 // repository alone, and nothing is printed for identities that the account may not use.
-func TestImageCredentials(t *testing.T) {
-	inTurn(t)
+func TestPlaneImageCredentials(t *testing.T) {
+	first(t, 0, 0) // on the shared plane, but make test builds no registry
 	registry := startRegistry(t)
 	registry.trust(t, shared)
 	for _, repository := range []string{"direct/app", "exchanged/app"} {
