@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 BIN := $(CURDIR)/bin
-KUBERNETES := v1.37.1
+include versions.env
 FUZZTIME ?= 60s
 # The packages that other programs import are modules of their own, which "./..." leaves out.
 PACKAGES := ./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/...
@@ -10,7 +10,7 @@ PACKAGES := ./... github.com/credence-id/credence/api/... github.com/credence-id
 COMPILE := GOGC=off GOMEMLIMIT=1GiB go build
 
 # The version of the control plane; without it, that is v0.0.0-master.
-version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=37
+version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 DEVCLUSTER_LDFLAGS := -s -w $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)
 
 # Static programs, and one build cache for build, vet and tests; only the race detector needs cgo.

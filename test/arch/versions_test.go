@@ -5,9 +5,12 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // ownVersions are modules that may state other versions than the rest, and why.
@@ -42,6 +45,7 @@ func versions(required map[string]map[string]string) map[string]map[string][]str
 
 // goMod is a go.mod.
 type goMod struct {
+	Go      string
 	Require []struct{ Path, Version string }
 	Replace []struct{ Old struct{ Path string } }
 }
@@ -72,8 +76,9 @@ func TestDevclusterImportsNothingOfCredence(t *testing.T) {
 	}
 }
 
-// A module in two versions is compiled twice, with all that imports it: of Kubernetes' libraries, which import hundreds, that takes minutes.
-func TestModulesHaveOneVersion(t *testing.T) {
+// requiredVersions returns the version of each module that a go.mod requires and does not replace, by folder.
+func requiredVersions(t *testing.T) map[string]map[string]string {
+	t.Helper()
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +94,12 @@ func TestModulesHaveOneVersion(t *testing.T) {
 			delete(required[folder], each.Old.Path)
 		}
 	}
+	return required
+}
+
+// A module in two versions is compiled twice, with all that imports it: of Kubernetes' libraries, which import hundreds, that takes minutes.
+func TestModulesHaveOneVersion(t *testing.T) {
+	required := requiredVersions(t)
 	for folder := range ownVersions {
 		if required[folder] == nil {
 			t.Errorf("%s has no go.mod, and is in ownVersions", folder)
@@ -102,6 +113,43 @@ func TestModulesHaveOneVersion(t *testing.T) {
 	for path, folders := range versions(required) {
 		if len(folders) > 1 {
 			t.Errorf("%s has several versions: %v; take the newest in all, by go mod edit -require=%s@VERSION and go mod tidy in each", path, folders, path)
+		}
+	}
+}
+
+// sharedVersions are the modules whose version versions.env has, by its name there.
+var sharedVersions = map[string]*regexp.Regexp{
+	"KUBERNETES":           regexp.MustCompile(`^k8s\.io/kubernetes$`),
+	"KUBERNETES_LIBRARIES": regexp.MustCompile(`^k8s\.io/(api|apimachinery|apiserver|client-go|component-base|kubelet)$`),
+	"ETCD":                 regexp.MustCompile(`^go\.etcd\.io/etcd/(server|client)/v3$`),
+	"HELM":                 regexp.MustCompile(`^helm\.sh/helm/v4$`),
+	"HELM3":                regexp.MustCompile(`^helm\.sh/helm/v3$`),
+	"CERT_MANAGER":         regexp.MustCompile(`^github\.com/cert-manager/cert-manager$`),
+	"PROMETHEUS":           regexp.MustCompile(`^github\.com/prometheus/prometheus$`),
+	"REGISTRY":             regexp.MustCompile(`^github\.com/distribution/distribution/v3$`),
+	"MINIO":                regexp.MustCompile(`^github\.com/minio/minio$`),
+}
+
+// versions.env is right about every go.mod, and about the Go that they need.
+func TestSharedVersions(t *testing.T) {
+	required := requiredVersions(t)
+	if mod := readModule(t, "go.mod"); mod.Go != testkit.Version(t, "GO")+".0" {
+		t.Errorf("go.mod states Go %s, versions.env %s", mod.Go, testkit.Version(t, "GO"))
+	}
+	for name, path := range sharedVersions {
+		want, found := testkit.Version(t, name), 0
+		for folder, versions := range required {
+			for module, version := range versions {
+				if !path.MatchString(module) || ownVersions[folder] != "" && folder != "test/sdk/minio" || folder == "test/sdk/minio" && name != "MINIO" {
+					continue
+				}
+				if found++; version != want {
+					t.Errorf("%s/go.mod requires %s %s, versions.env has %s=%s", folder, module, version, name, want)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("no go.mod requires what versions.env has as %s", name)
 		}
 	}
 }

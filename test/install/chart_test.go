@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const chart = "../../deploy/chart/credence"
@@ -55,7 +56,7 @@ func packaged(t *testing.T) string {
 // template returns the objects of the chart.
 func template(t *testing.T, set ...string) []*unstructured.Unstructured {
 	t.Helper()
-	arguments := []string{"template", "credence", chart, "--namespace", "credence-system", "--kube-version", "1.37.1"}
+	arguments := []string{"template", "credence", chart, "--namespace", "credence-system", "--kube-version", testkit.Version(t, "KUBERNETES")}
 	for _, each := range set {
 		arguments = append(arguments, "--set", each)
 	}
@@ -82,7 +83,7 @@ func decoded(text string) (objects []*unstructured.Unstructured) {
 func TestHelm3(t *testing.T) {
 	file := packaged(t)
 	for _, set := range []string{"issuer=https://id.example.com", "identities.enabled=false,workloads.enabled=false,gmsa.enforcement=Warn", "issuer=http://id.example.com", "isuer=x"} {
-		arguments := []string{"template", "credence", file, "--namespace", "credence-system", "--kube-version", "1.37.1", "--set", set}
+		arguments := []string{"template", "credence", file, "--namespace", "credence-system", "--kube-version", testkit.Version(t, "KUBERNETES"), "--set", set}
 		want, _, refused := helm(t, "", arguments...)
 		have, stderr, err := runHelm(t, "helm3", "", arguments...)
 		if (err == nil) != (refused == nil) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The chart of a release is what Helm itself would package, with the version of the programs, whose tag its images have.
@@ -33,7 +34,7 @@ func TestReleasedChart(t *testing.T) {
 	}
 	var rendered []string
 	for _, chart := range []string{filepath.Join(folder, "credence-"+version+".tgz"), ours[0]} {
-		stdout, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", "credence-system", "--kube-version", "1.37.1", "--set", "issuer=https://id.example.com")
+		stdout, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", "credence-system", "--kube-version", testkit.Version(t, "KUBERNETES"), "--set", "issuer=https://id.example.com")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, stderr)
 		}

@@ -93,7 +93,7 @@ func rendered(t *testing.T, text string) map[string]*unstructured.Unstructured {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", system, "--kube-version", "1.37.1", "--values", file)
+	stdout, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", system, "--kube-version", testkit.Version(t, "KUBERNETES"), "--values", file)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
