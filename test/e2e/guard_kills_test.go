@@ -24,7 +24,7 @@ import (
 )
 
 // killedPods is how many pods there are while the parts of a node are killed. CREDENCE_KILLED_PODS sets another number, of which ended
-// containers and sandboxes are waited for, too: kubelets remove what is left of them once a minute. make soak has 100.
+// containers and sandboxes are waited for, too: kubelets remove what is left of them once a minute. make test-long has 100.
 func killedPods(t *testing.T) (n int, soak bool) {
 	t.Helper()
 	set := os.Getenv("CREDENCE_KILLED_PODS")

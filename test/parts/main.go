@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "run the parts alone whose name contains this text")
+	slowest := flag.Int("slowest", 0, "after the run, list this many tests that took longest")
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: parts [flags] TIER, one of %s\n", strings.Join(slices.Sorted(maps.Keys(tiers)), ", "))
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	list := slices.DeleteFunc(slices.Clone(tiers[flag.Arg(0)]), func(p part) bool { return !strings.Contains(p.name, *only) })
+	if flag.NArg() != 1 || len(list) == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	passed, err := run(ctx, list, *slowest)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "parts:", err)
+	}
+	if !passed || err != nil {
+		os.Exit(1)
+	}
+}
+
+// run runs the parts, prints their lines and reports whether all passed.
+func run(ctx context.Context, list []part, slowest int) (passed bool, err error) {
+	top, err := os.Getwd()
+	if err != nil {
+		return false, err
+	}
+	scratch, err := newScratch(filepath.Join(top, "bin"))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, scratch.clean()) }()
+	if err := os.MkdirAll(filepath.Join(top, "bin", "log"), 0o755); err != nil {
+		return false, err
+	}
+	r := &runner{top: top, scratch: scratch, out: os.Stdout, now: time.Now}
+	results := r.all(ctx, list)
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted: what ran is stopped and removed")
+	}
+	return report(os.Stdout, results, slowest), nil
+}
