@@ -48,7 +48,7 @@ test-all: build ## Run all other tests: race detector, planes, nodes, chart, SDK
 test-long: build ## Run what takes hours or repeats: races twenty times under load, broken guards, many killed pods
 	@go run ./test/parts $(ARGS) test-long
 
-# What a target needs and this machine lacks is printed before anything is built.
+# Prints which needs of the build this machine does not meet, before anything is built.
 .PHONY: needs
 needs:
 	@hack/needs.sh

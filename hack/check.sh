@@ -53,6 +53,9 @@ for file in "${generated[@]}"; do
 done
 [ -z "$stale" ] || fail "generated code was stale and has been made anew, commit:$stale"
 
+echo "check: broken guards apply"
+hack/guards/run.sh --check
+
 echo "check: import rules, names and links in documents, plain words"
 go test -vet=off -count=1 ./test/arch ./test/documents ./test/words || fail "do as the messages above suggest"
 echo "check: ok"

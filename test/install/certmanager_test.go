@@ -121,7 +121,7 @@ func (p *partial) certManager(t *testing.T) {
 	command.Stdout, command.Stderr = output, output
 	eventually(t, func(context.Context) error { return kubectl(issuers, "apply", "-f", "-") })
 	if err := command.Start(); err != nil {
-		t.Fatalf("%v; make test builds it: cd test/install/certmanager && go build -o ../../../bin/ .", err)
+		t.Fatalf("%v; make test-all builds it: cd test/install/certmanager && go build -o ../../../bin/ .", err)
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill() // it has nothing to end in order

@@ -97,7 +97,7 @@ func startRegistry(t *testing.T) (address string) {
 	command := exec.Command(controlplane.Program("registry"), "serve", config)
 	command.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
 	if err := command.Start(); err != nil {
-		t.Fatalf("%v; make test builds it: cd test/e2e/registry && go build -o ../../../bin/ github.com/distribution/distribution/v3/cmd/registry", err)
+		t.Fatalf("%v; make test-all builds it: cd test/e2e/registry && go build -o ../../../bin/ github.com/distribution/distribution/v3/cmd/registry", err)
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill() // it has nothing to end in order

@@ -35,7 +35,7 @@ type event struct {
 
 var coverage = regexp.MustCompile(`coverage: ([0-9.]+)% of statements`)
 
-// read reads events until their end. Lines that are none are kept as the output of the part.
+// read reads events until their end. Other lines are kept as the output of the part.
 func (t *tests) read(events io.Reader) {
 	t.covered = map[string]float64{}
 	output := map[[2]string]*strings.Builder{}

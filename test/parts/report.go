@@ -34,7 +34,7 @@ func report(w io.Writer, results []result, slowest int) bool {
 		fmt.Fprintf(w, "%8.1f s  %s %s\n", t.took.Seconds(), t.pkg, t.test)
 	}
 	if !all && failed == 0 {
-		failed = 1 // a part that is no test
+		failed = 1 // a part without tests
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	return all

@@ -98,9 +98,9 @@ func (w *world) startStore(t *testing.T, subject identity.Subject) {
 	program := built("minio")
 	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatalf("needs MinIO: %v; make test builds it", err)
+			t.Fatalf("needs MinIO: %v; make test-all builds it", err)
 		}
-		t.Skipf("needs MinIO: %v; make test builds it", err)
+		t.Skipf("needs MinIO: %v; make test-all builds it", err)
 	}
 	data, certificates := t.TempDir(), t.TempDir()
 	for name, text := range map[string][]byte{"public.crt": w.certificate.PEM(), "private.key": w.certificate.KeyPEM()} {
