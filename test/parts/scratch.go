@@ -13,6 +13,9 @@ type scratch struct{ folder, programs string }
 // newScratch makes a folder with a short path: unix sockets lie in it.
 func newScratch(programs string) (*scratch, error) {
 	folder, err := os.MkdirTemp("", "ct")
+	if err == nil {
+		err = os.Chmod(folder, 0o711) // tests run programs as other users, too
+	}
 	return &scratch{folder, programs}, err
 }
 
