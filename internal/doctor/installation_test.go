@@ -3,6 +3,7 @@ package doctor
 import (
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,6 +177,47 @@ func TestHolds(t *testing.T) {
 	} {
 		if holds(c.have, want) != c.holds {
 			t.Errorf("%s: %v, want %v", name, !c.holds, c.holds)
+		}
+	}
+}
+
+// A file of which nothing is installed belongs to a part that is not, unless others of its part are there.
+func TestInstallation(t *testing.T) {
+	const api = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
+	const reader, writer = api + "metadata: {name: reader}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]", api + "metadata: {name: writer}\nrules: [{apiGroups: [''], resources: [pods], verbs: [update]}]"
+	var manifests []Manifest
+	for name, text := range map[string]string{"base/50-agent.yaml": reader, "base/53-webhooks.yaml": writer} {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		manifests = append(manifests, Manifest{Name: name, Objects: []*unstructured.Unstructured{o}})
+	}
+	slices.SortFunc(manifests, func(a, b Manifest) int { return strings.Compare(a.Name, b.Name) })
+	for name, test := range map[string]struct {
+		objects string
+		want    []string
+	}{
+		"nothing":    {"", []string{"skipped: none of the roles and policies that Credence installs is in the cluster"}},
+		"all":        {joined(reader, writer), []string{"pass: 2 roles, bindings, policies"}},
+		"a part":     {reader, []string{"fail: base/53-webhooks.yaml"}},
+		"less":       {joined(writer, strings.Replace(reader, "get", "watch", 1)), []string{"fail: ClusterRole reader lacks get on pods", "warn: rights were added: ClusterRole reader has watch on pods"}},
+		"not listed": {joined(reader, deny("list", "clusterroles")), []string{"skipped: you may not list roles"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, d := &Diagnosis{}, examination()
+			d.Manifests = manifests
+			d.checkInstallation(t.Context(), found, "installation", open(t, test.objects))
+			expect(t, found, test.want...)
+		})
+	}
+	const released = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader, annotations: {meta.helm.sh/release-name: c, meta.helm.sh/release-namespace: s}}"
+	found, d := &Diagnosis{}, examination()
+	d.Manifests = manifests
+	d.checkInstallation(t.Context(), found, "installation", open(t, released))
+	for _, finding := range found.Findings {
+		if !strings.Contains(finding.Hint, "helm upgrade c CHART -n s") {
+			t.Errorf("the hint of an installation by Helm is %q", finding.Hint)
 		}
 	}
 }

@@ -49,3 +49,32 @@ func TestPasswordsOfSecrets(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// The program that makes passwords must run, and have the Secrets of each namespace that lists registries.
+func TestProgramThatMakesPasswords(t *testing.T) {
+	const binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {namespace: team, name: 'credence:registry:secrets'}\n" +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'credence:registry:secrets'}\nsubjects: [{kind: ServiceAccount, namespace: credence-system, name: "
+	runs := lease("credence-registry", "registry-1", time.Second)
+	for name, test := range map[string]struct {
+		objects string
+		want    []string
+	}{
+		"runs":            {joined(runs, binding+"credence-registry}]"), []string{"pass: the passwords in 1 Secret are fresh"}},
+		"does not run":    {binding + "credence-registry}]", []string{"fail: no credence-registry holds the Lease credence-system/credence-registry", "pass: "}},
+		"has no right":    {runs, []string{"fail: it has no RoleBinding credence:registry:secrets", "pass: "}},
+		"of another user": {joined(runs, binding+"other}]"), []string{"fail: it has no RoleBinding", "pass: "}},
+		"is not seen":     {joined(deny("get", "leases"), deny("list", "rolebindings")), []string{"skipped: leases", "skipped: you may not list rolebindings in namespace team", "pass: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, expires, renews := &Diagnosis{}, now.Add(time.Hour), now.Add(time.Minute)
+			known := &inventory.Report{Identities: []*inventory.Identity{{Deliveries: []*inventory.Delivery{{
+				Namespace: "team", Secret: "s", Issued: now.Add(-time.Hour), Expires: &expires, Passwords: &inventory.Passwords{Made: true, Current: true, Renews: &renews},
+			}}}}}
+			examination().checkPullSecrets(t.Context(), found, open(t, test.objects), known)
+			expect(t, found, test.want...)
+		})
+	}
+	found := &Diagnosis{}
+	examination().checkPullSecrets(t.Context(), found, open(t, ""), &inventory.Report{})
+	expect(t, found)
+}
