@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -132,8 +133,12 @@ func hierarchies() ([]hierarchy, error) {
 		return nil, fmt.Errorf("find control groups: %w", err)
 	}
 	defer file.Close()
+	return hierarchiesOf(file)
+}
+
+func hierarchiesOf(mounts io.Reader) ([]hierarchy, error) {
 	var found []hierarchy
-	scanner := bufio.NewScanner(file)
+	scanner := bufio.NewScanner(mounts)
 	for scanner.Scan() {
 		before, after, _ := strings.Cut(scanner.Text(), " - ")
 		fields := strings.Fields(before)
