@@ -41,7 +41,7 @@ func Clean(ctx context.Context, folder string) error {
 			return fmt.Errorf("clean up node: %w", err)
 		}
 	}
-	if err := restoreTunables(folder); err != nil {
+	if err := restoreTunables(kernelSettings, folder); err != nil {
 		return fmt.Errorf("clean up node: %w", err)
 	}
 	if err := os.Remove(filepath.Join(folder, processesName)); err != nil && !errors.Is(err, fs.ErrNotExist) {

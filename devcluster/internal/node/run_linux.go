@@ -103,7 +103,7 @@ func (n *node) prepare(ctx context.Context) error {
 	if err := n.kubelet.Write(); err != nil {
 		return err
 	}
-	if err := rememberTunables(n.Folder); err != nil {
+	if err := rememberTunables(kernelSettings, n.Folder); err != nil {
 		return err
 	}
 	return cgroup.Ensure(groupName(n.Folder))

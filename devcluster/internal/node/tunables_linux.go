@@ -24,11 +24,12 @@ var tunables = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-const sysctl = "/proc/sys"
+// kernelSettings is where tunables are.
+const kernelSettings = "/proc/sys"
 
 // rememberTunables writes down what the kubelet is going to change. A setting that has its value already is left out: it may be
 // another kubelet's, and so not ours to change back.
-func rememberTunables(folder string) error {
+func rememberTunables(sysctl, folder string) error {
 	before := map[string]string{}
 	for name, made := range tunables {
 		content, err := os.ReadFile(filepath.Join(sysctl, name))
@@ -47,7 +48,7 @@ func rememberTunables(folder string) error {
 }
 
 // restoreTunables changes back what rememberTunables wrote down, unless it has been changed since.
-func restoreTunables(folder string) error {
+func restoreTunables(sysctl, folder string) error {
 	file := filepath.Join(folder, tunablesName)
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
