@@ -5,8 +5,6 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,17 +12,8 @@ import (
 	"testing"
 )
 
+// These faults are found once etcd runs. internal/command tests those that are found before.
 func TestRefusesToStart(t *testing.T) {
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer busy.Close()
-	port := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	free := t.TempDir()
 
 	refused(t, 2, "give one with --dir")
@@ -32,14 +21,9 @@ func TestRefusesToStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a directory it cannot write": {[]string{"--dir", file, "--port", "0"}, "cannot use directory " + file},
-		"a busy port":                 {[]string{"--dir", free, "--port", port}, "port " + port + " of 127.0.0.1 is in use"},
-		"a busy second port":          {[]string{"--dir", free, "--port", "0", "--controller-manager-port", port}, "choose another port with --controller-manager-port"},
-		"an unknown feature gate":     {[]string{"--dir", free, "--port", "0", "--feature-gates", "Nonsense=true"}, "unrecognized feature gate: Nonsense"},
-		"an unknown component flag":   {[]string{"--dir", free, "--port", "0", "--apiserver-arg=--nonsense"}, "unknown flag: --nonsense"},
-		"a node's process by hand":    {[]string{"node", free}, "is started by credence-devcluster --node only"},
-		"a bad image name":            {[]string{"load-image", "--dir", free, "A B", "/bin/ls"}, "it must be such as credence:dev"},
-		"no authentication config":    {[]string{"--dir", free, "--port", "0", "--authentication-config", "/nowhere"}, "/nowhere"},
+		"an unknown feature gate":   {[]string{"--dir", free, "--port", "0", "--feature-gates", "Nonsense=true"}, "unrecognized feature gate: Nonsense"},
+		"an unknown component flag": {[]string{"--dir", free, "--port", "0", "--apiserver-arg=--nonsense"}, "unknown flag: --nonsense"},
+		"no authentication config":  {[]string{"--dir", free, "--port", "0", "--authentication-config", "/nowhere"}, "/nowhere"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +37,6 @@ func TestRefusesWithANode(t *testing.T) {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
 	free := t.TempDir()
-	refused(t, 1, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
-	refused(t, 1, "no node runs in "+free, "import-images", "--dir", free, os.Getenv("DEVCLUSTER_BIN"))
 	long := filepath.Join(free, strings.Repeat("x", 100))
 	refused(t, 1, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
 }
