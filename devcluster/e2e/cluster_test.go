@@ -5,18 +5,15 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +38,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	dir    string
 	cmd    *exec.Cmd
-	log    *log
+	log    string // the file of what it prints
 	exited chan struct{}
 	err    error // of the process, once exited is closed
 }
@@ -49,13 +46,17 @@ type cluster struct {
 // launch starts the program on a free port. It does not wait.
 func launch(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
-	c := &cluster{dir: dir, log: &log{}, exited: make(chan struct{})}
+	folder := t.TempDir()
+	c := &cluster{dir: dir, log: filepath.Join(folder, "log"), exited: make(chan struct{})}
+	log, err := os.Create(c.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	c.cmd = exec.Command(os.Getenv("DEVCLUSTER_BIN"), append([]string{"--dir", dir, "--port", "0"}, args...)...)
-	c.cmd.Stderr = c.log
-	// A child that outlives it keeps the log open; untilGone shall report it then.
-	c.cmd.WaitDelay = 5 * time.Second
+	c.cmd.Stderr = log
 	// Files that a killed one leaves go with the test.
-	c.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	c.cmd.Env = append(os.Environ(), "TMPDIR="+folder)
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func launch(t *testing.T, dir string, args ...string) *cluster {
 		_ = c.cmd.Process.Kill()
 		<-c.exited
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", dir, c.log)
+			t.Logf("log of %s:\n%s", dir, c.printed(t))
 		}
 	})
 	return c
@@ -81,15 +82,25 @@ func up(t *testing.T, dir string, args ...string) *cluster {
 	return c
 }
 
+// printed is what the program has printed.
+func (c *cluster) printed(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func (c *cluster) untilUp(t *testing.T) {
 	t.Helper()
 	eventually(t, "kube-controller-manager is healthy", func(context.Context) error {
 		select {
 		case <-c.exited:
-			t.Fatalf("credence-devcluster ended: %v\n%s", c.err, c.log)
+			t.Fatalf("credence-devcluster ended: %v", c.err)
 		default:
 		}
-		if !strings.Contains(c.log.String(), "kube-controller-manager is healthy") {
+		if !strings.Contains(c.printed(t), "kube-controller-manager is healthy") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -186,44 +197,5 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 			t.Fatalf("waiting for: %s: %v", what, err)
 		case <-time.After(50 * time.Millisecond):
 		}
-	}
-}
-
-// log collects what the program writes.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// lines calls each for every line of a file.
-func lines(t *testing.T, path string, each func(line []byte)) {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	reader := bufio.NewReader(file)
-	for {
-		line, err := reader.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		each(line)
 	}
 }

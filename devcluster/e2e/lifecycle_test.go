@@ -65,7 +65,7 @@ func (c *cluster) stops(t *testing.T) bool {
 		_ = conn.Close()
 		t.Errorf("something still listens on %s", server.Host)
 	}
-	return !strings.Contains(c.log.String(), "stopped waiting for it")
+	return !strings.Contains(c.printed(t), "stopped waiting for it")
 }
 
 func TestEndsWithItsChild(t *testing.T) {
@@ -76,7 +76,7 @@ func TestEndsWithItsChild(t *testing.T) {
 	if code := c.exitCode(t); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if text := c.log.String(); !strings.Contains(text, "credence-devcluster: kube-controller-manager ended: process ") || !strings.Contains(text, ": signal: killed") {
+	if text := c.printed(t); !strings.Contains(text, "credence-devcluster: kube-controller-manager ended: process ") || !strings.Contains(text, ": signal: killed") {
 		t.Error("the log does not show that kube-controller-manager was killed")
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -181,7 +180,7 @@ func (p plane) startCertificates(t *testing.T, kubeconfig string, arguments ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log lockedBuffer
+	var log bytes.Buffer
 	c := &certificates{port: port, cmd: exec.CommandContext(t.Context(), program("credence-server"), append([]string{"certificates", "--kubeconfig", kubeconfig,
 		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "2m", "--authority-lifetime", "30m", "--overlap", "20s"}, arguments...)...)}
 	c.cmd.Stderr = &log
@@ -229,23 +228,6 @@ func (c *certificates) get(t *testing.T, secrets corev1client.SecretInterface, p
 		err = fmt.Errorf("%s answers %s", path, body)
 	}
 	return err
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // background runs do again and again until the test ends.

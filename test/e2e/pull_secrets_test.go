@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,7 @@ func (p plane) bindRegistry(t *testing.T, namespace string) {
 // keepPasswords runs credence-registry as its service account.
 func (p plane) keepPasswords(t *testing.T, registries string, arguments ...string) {
 	t.Helper()
-	var log lockedBuffer
+	var log bytes.Buffer
 	command := exec.CommandContext(t.Context(), program("credence-registry"), append(arguments, "--kubeconfig", p.kubeconfigOf(t, "credence-registry"), "--registries", registries)...)
 	command.Stderr = &log
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }

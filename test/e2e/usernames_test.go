@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -293,7 +294,7 @@ func (p plane) killPart(t *testing.T, name string) {
 // second runs another replica of credence-server profiles until the test ends.
 func (p plane) second(t *testing.T, args ...string) {
 	t.Helper()
-	var log lockedBuffer
+	var log bytes.Buffer
 	replica := exec.CommandContext(t.Context(), program("credence-server"), append([]string{"profiles", "--kubeconfig", filepath.Join(p.Dir, "pki", "profiles", "kubeconfig"), "--cluster-name", "plane.example"}, args...)...)
 	replica.Stderr = &log
 	if err := replica.Start(); err != nil {
