@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path"
 	"regexp"
@@ -177,25 +178,33 @@ func packages(t *testing.T) []pkg {
 	return list
 }
 
+// onAllHosts lists once for all tests, all systems at once.
 var onAllHosts = sync.OnceValues(func() ([]pkg, error) {
-	var list []pkg
+	type listing struct {
+		found []pkg
+		err   error
+	}
+	listings, waiting := make(chan listing), 0
 	for _, host := range []string{"linux", "darwin", "windows"} {
 		for dir, pattern := range map[string]string{"../..": module + "/...", "../bench": "./..."} {
-			found, err := listed(host, dir, pattern)
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range found {
-				at := slices.IndexFunc(list, func(q pkg) bool { return q.ImportPath == p.ImportPath })
-				if at < 0 {
-					list = append(list, p)
-					continue
-				}
-				list[at].Imports, list[at].Deps = union(list[at].Imports, p.Imports), union(list[at].Deps, p.Deps)
-			}
+			waiting++
+			go func() {
+				found, err := listed(host, dir, pattern)
+				listings <- listing{found, err}
+			}()
 		}
 	}
-	return list, nil
+	byPath, failure := map[string]pkg{}, error(nil)
+	for range waiting {
+		l := <-listings
+		failure = errors.Join(failure, l.err)
+		for _, p := range l.found {
+			other := byPath[p.ImportPath]
+			p.Imports, p.Deps = union(other.Imports, p.Imports), union(other.Deps, p.Deps)
+			byPath[p.ImportPath] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(byPath), func(a, b pkg) int { return strings.Compare(a.ImportPath, b.ImportPath) }), failure
 })
 
 // union has each member of two lists once, sorted.
