@@ -82,6 +82,10 @@ func (c config) Injection(place target.Place) target.Injection {
 		env = append(env,
 			target.Variable{Name: "AWS_REGION", Value: c.region, Default: true, Alias: "AWS_DEFAULT_REGION"},
 			target.Variable{Name: "AWS_DEFAULT_REGION", Value: c.region, Default: true, Alias: "AWS_REGION"})
+		if c.endpoint == "" {
+			// Older SDKs otherwise call the global endpoint, which a network without internet access does not reach.
+			env = append(env, target.Variable{Name: "AWS_STS_REGIONAL_ENDPOINTS", Value: "regional", Default: true})
+		}
 	}
 	if c.endpoint != "" {
 		// The SDK for Go takes AWS_ENDPOINT_URL for S3, and not where it exchanges the token.
@@ -101,6 +105,9 @@ func (c config) profile(place target.Place) string {
 	}
 	if c.region != "" {
 		fmt.Fprintf(&profile, "region=%s\n", c.region)
+		if c.endpoint == "" {
+			profile.WriteString("sts_regional_endpoints=regional\n")
+		}
 	}
 	if c.endpoint != "" {
 		fmt.Fprintf(&profile, "endpoint_url=%s\n", c.endpoint)

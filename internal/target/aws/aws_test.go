@@ -58,13 +58,14 @@ func TestAllFieldsOnWindows(t *testing.T) {
 	}
 	const token = `C:\var\run\secrets\workload-identity\one\token`
 	want := target.Injection{
-		Keys: []target.Key{{Name: "credentialsFile", Content: "[default]\nrole_arn=arn:aws:iam::112233445566:role/gardener-dev\nweb_identity_token_file=" + token + "\nrole_session_name=session\nregion=eu-central-1\n"}},
+		Keys: []target.Key{{Name: "credentialsFile", Content: "[default]\nrole_arn=arn:aws:iam::112233445566:role/gardener-dev\nweb_identity_token_file=" + token + "\nrole_session_name=session\nregion=eu-central-1\nsts_regional_endpoints=regional\n"}},
 		Env: []target.Variable{
 			{Name: "AWS_ROLE_ARN", Value: "arn:aws:iam::112233445566:role/gardener-dev"},
 			{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: token},
 			{Name: "AWS_ROLE_SESSION_NAME", Value: "session"},
 			{Name: "AWS_REGION", Value: "eu-central-1", Default: true, Alias: "AWS_DEFAULT_REGION"},
 			{Name: "AWS_DEFAULT_REGION", Value: "eu-central-1", Default: true, Alias: "AWS_REGION"},
+			{Name: "AWS_STS_REGIONAL_ENDPOINTS", Value: "regional", Default: true},
 		},
 	}
 	if diff := cmp.Diff(want, config.Injection(target.PodPlace(target.Windows, target.DefaultMountPath, "one"))); diff != "" {

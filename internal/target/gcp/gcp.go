@@ -97,6 +97,8 @@ func (c config) Injection(place target.Place) target.Injection {
 		Mounts: []string{credentialsKey},
 		Env: []target.Variable{
 			{Name: "GOOGLE_APPLICATION_CREDENTIALS", Value: place.File(credentialsKey)},
+			// gcloud, gsutil and bq do not read the variable of the SDKs.
+			{Name: "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE", Value: place.File(credentialsKey)},
 			{Name: "GOOGLE_CLOUD_PROJECT", Value: c.project, Default: true},
 		},
 	}

@@ -82,6 +82,7 @@ func TestInjection(t *testing.T) {
 			Mounts: []string{"credentialsConfig"},
 			Env: []target.Variable{
 				{Name: "GOOGLE_APPLICATION_CREDENTIALS", Value: test.credentials},
+				{Name: "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE", Value: test.credentials},
 				{Name: "GOOGLE_CLOUD_PROJECT", Value: "my-project", Default: true},
 			},
 		}
