@@ -32,7 +32,7 @@ func relationOf(i trust.Identity) (relation, error) {
 	return side, nil
 }
 
-func policyOf(provider any, issuer string, i trust.Identity) trust.Object {
+func policyOf(provider, issuer string, i trust.Identity) trust.Object {
 	audiences := make([]string, len(i.Audiences))
 	for n, audience := range i.Audiences {
 		audiences[n] = literal(audience)
@@ -70,14 +70,12 @@ func writeCommands(i trust.Identity, side relation) string {
 }
 
 func writeProvider(i trust.Identity, side relation) string {
-	return fmt.Sprintf("# In account %s.\n", side.account) +
+	return fmt.Sprintf("# In account %s, with hashicorp/aws 6 or newer.\n", side.account) +
 		trust.Block("resource", []string{"aws_iam_openid_connect_provider", i.SharedName(side.account)}, trust.Member{"url", i.Issuer}, trust.Member{"client_id_list", i.Audiences})
 }
 
 func writeTerraform(i trust.Identity, side relation) string {
-	name := i.ResourceName()
-	policy := policyOf(trust.Reference("data.aws_iam_openid_connect_provider."+name+".arn"), strings.TrimPrefix(i.Issuer, "https://"), i)
-	return fmt.Sprintf("# In account %s, where the provider is there already: --provider prints it.\n", side.account) +
-		trust.Block("data", []string{"aws_iam_openid_connect_provider", name}, trust.Member{"url", i.Issuer}) + "\n" +
-		trust.Block("resource", []string{"aws_iam_role", name}, trust.Member{"name", side.role}, trust.Member{"path", side.path}, trust.Member{"assume_role_policy", trust.JSONEncode(policy)})
+	return fmt.Sprintf("# In account %s, with hashicorp/aws 6 or newer. The identity provider is there already: --provider prints it.\n", side.account) +
+		trust.Block("resource", []string{"aws_iam_role", i.ResourceName()}, trust.Member{"name", side.role}, trust.Member{"path", side.path},
+			trust.Member{"assume_role_policy", trust.JSONEncode(side.policy)})
 }

@@ -56,10 +56,9 @@ RESOURCE_GROUP=%s
 
 func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
-	variable := func(what string) string { return "variable \"" + name + "_" + what + "\" {\n  type = string\n}\n" }
-	return fmt.Sprintf("# The managed identity whose client ID is %s, in tenant %s: its ID and its resource group.\n", side.client, side.tenant) +
-		variable("id") + variable("resource_group_name") + "\n" +
+	return fmt.Sprintf("# With hashicorp/azurerm 5 or newer. The ID of the managed identity whose client ID is %s, in tenant %s.\n", side.client, side.tenant) +
+		"variable \"" + name + "_id\" {\n  type = string\n}\n\n" +
 		trust.Block("resource", []string{"azurerm_federated_identity_credential", name}, trust.Member{"name", side.credential},
-			trust.Member{"resource_group_name", trust.Reference("var." + name + "_resource_group_name")}, trust.Member{"parent_id", trust.Reference("var." + name + "_id")},
+			trust.Member{"user_assigned_identity_id", trust.Reference("var." + name + "_id")},
 			trust.Member{"issuer", i.Issuer}, trust.Member{"subject", i.Subject}, trust.Member{"audience", []string{side.audience}})
 }

@@ -89,18 +89,16 @@ func writeProvider(i trust.Identity, side relation) string {
 
 func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
-	text := "# Pool and provider are there already: --provider prints them.\n"
+	text := "# With hashicorp/google 4 or newer. Pool and provider are there already: --provider prints them.\n"
 	if i.Bearer != (trust.Bearer{}) {
 		text = "# Only the condition of the provider keeps other tokens of the identity out: --provider prints it with the same flags, apply that first.\n"
 	}
-	text += trust.Block("data", []string{"google_iam_workload_identity_pool", name}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n"
-	principal := trust.Reference(fmt.Sprintf("format(%s, data.google_iam_workload_identity_pool.%s.name, %s)", trust.HCL("principal://iam.googleapis.com/%s/subject/%s"), name, trust.HCL(i.Subject)))
 	if side.account != "" {
 		return text + trust.Block("resource", []string{"google_service_account_iam_member", name},
 			trust.Member{"service_account_id", fmt.Sprintf("projects/%s/serviceAccounts/%s", side.project, side.account)},
-			trust.Member{"role", "roles/iam.workloadIdentityUser"}, trust.Member{"member", principal})
+			trust.Member{"role", "roles/iam.workloadIdentityUser"}, trust.Member{"member", side.principal})
 	}
 	return text + "# What the identity may do, such as roles/storage.objectViewer.\nvariable \"" + name + "_role\" {\n  type = string\n}\n\n" +
 		trust.Block("resource", []string{"google_project_iam_member", name}, trust.Member{"project", side.project},
-			trust.Member{"role", trust.Reference("var." + name + "_role")}, trust.Member{"member", principal})
+			trust.Member{"role", trust.Reference("var." + name + "_role")}, trust.Member{"member", side.principal})
 }

@@ -66,10 +66,9 @@ func writeTerraform(i trust.Identity) (string, error) {
 		return "", err
 	}
 	name := i.ResourceName()
-	return "# The backend is there already: --provider prints it.\n" +
-		trust.Block("data", []string{"vault_auth_backend", name}, trust.Member{"path", mount}) + "\n" +
+	return "# With hashicorp/vault 3 or newer. The backend is there already: --provider prints it.\n" +
 		fmt.Sprintf("# The identity gets the policy %s: write it, or name others.\n", i.Label()) +
-		trust.Block("resource", []string{"vault_jwt_auth_backend_role", name}, append(append([]trust.Member{{"backend", trust.Reference("data.vault_auth_backend." + name + ".path")}, {"role_name", i.Label()},
+		trust.Block("resource", []string{"vault_jwt_auth_backend_role", name}, append(append([]trust.Member{{"backend", mount}, {"role_name", i.Label()},
 			{"role_type", "jwt"}, {"user_claim", "sub"}, {"bound_subject", i.Subject}, {"bound_audiences", i.Audiences}}, claims...),
 			trust.Member{"token_policies", []string{i.Label()}}, trust.Member{"token_ttl", 3600})...), nil
 }
