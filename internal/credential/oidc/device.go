@@ -29,7 +29,12 @@ func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (a
 	if p.document.DeviceAuthorization == "" {
 		return answer{}, fmt.Errorf("the provider has no device codes: %w", credential.ErrRefused)
 	}
-	form := url.Values{"scope": {p.document.scopes(p.Scopes)}}
+	// PKCE (RFC 7636), which a provider may require of a client in every flow. Others ignore it.
+	attempt, err := newAttempt(p.Random)
+	if err != nil {
+		return answer{}, err
+	}
+	form := url.Values{"scope": {p.document.scopes(p.Scopes)}, "code_challenge": {attempt.challenge()}, "code_challenge_method": {"S256"}}
 	for name, value := range p.Parameters {
 		form.Set(name, value)
 	}
@@ -46,11 +51,11 @@ func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (a
 	if code.complete != "" {
 		terminal.Notice("Or open %s, if it shows the code %s", code.complete, code.user)
 	}
-	return p.poll(ctx, code, p.Now().Add(lifetime))
+	return p.poll(ctx, code, attempt.verifier, p.Now().Add(lifetime))
 }
 
 // poll requests until there is an answer, or the code has expired. An outage slows it down and does not end it.
-func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
+func (p *session) poll(ctx context.Context, code deviceCode, verifier string, until time.Time) (answer, error) {
 	interval := code.interval
 	for {
 		left := until.Sub(p.Now())
@@ -60,7 +65,7 @@ func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (a
 		if err := p.Wait(ctx, min(interval, left)); err != nil {
 			return answer{}, err
 		}
-		a, err := p.redeem(ctx, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {code.device}})
+		a, err := p.redeem(ctx, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {code.device}, "code_verifier": {verifier}})
 		var refused *refusal
 		switch {
 		case err == nil:

@@ -9,6 +9,7 @@ import (
 // device is a device code (RFC 8628).
 type device struct {
 	user          string
+	challenge     string
 	login         *login
 	denied, used  bool
 	expires, next time.Time
@@ -24,9 +25,13 @@ func (p *Provider) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 	if !p.authenticated(w, r) {
 		return
 	}
+	if r.PostFormValue("code_challenge") == "" || r.PostFormValue("code_challenge_method") != "S256" {
+		writeError(w, "invalid_request", "the client must use PKCE: code_challenge with the method S256")
+		return
+	}
 	text, user := p.next("device"), strings.ToUpper(p.next("user"))
 	p.devices[text] = &device{
-		user: user, login: &login{scope: r.PostFormValue("scope")}, expires: p.now.Add(deviceLifetime),
+		user: user, challenge: r.PostFormValue("code_challenge"), login: &login{scope: r.PostFormValue("scope")}, expires: p.now.Add(deviceLifetime),
 		interval: 5 * time.Second, next: p.now.Add(5 * time.Second),
 	}
 	answer := map[string]any{
@@ -68,6 +73,8 @@ func (p *Provider) redeemDevice(w http.ResponseWriter, r *http.Request) {
 	case d.login.user == "":
 		d.next = p.now.Add(d.interval)
 		writeError(w, "authorization_pending", "")
+	case challengeOf(r) != d.challenge:
+		writeError(w, "invalid_grant", "the code_verifier is not the one of this device code")
 	default:
 		d.used = true
 		p.writeTokens(w, d.login, "")

@@ -49,6 +49,12 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// challengeOf is the code_challenge of a request's code_verifier (RFC 7636 section 4.6).
+func challengeOf(r *http.Request) string {
+	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 func (p *Provider) redeemCode(w http.ResponseWriter, r *http.Request) {
 	c := p.codes[r.PostFormValue("code")]
 	if c == nil {
@@ -61,8 +67,7 @@ func (p *Provider) redeemCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.used = true
-	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	if base64.RawURLEncoding.EncodeToString(sum[:]) != c.challenge || r.PostFormValue("redirect_uri") != c.redirectURI || p.now.After(c.expires) {
+	if challengeOf(r) != c.challenge || r.PostFormValue("redirect_uri") != c.redirectURI || p.now.After(c.expires) {
 		writeError(w, "invalid_grant", "the code is not of this request, or expired")
 		return
 	}
