@@ -73,6 +73,7 @@ images: ## Build the container images into bin/release: OCI layout, archive, SBO
 
 .PHONY: push
 push: ## Push the images of bin/release: make push REGISTRY=registry.example.com/credence
+	@[ -n "$(REGISTRY)" ] || { echo "REGISTRY is missing: make push REGISTRY=registry.example.com/credence" >&2; exit 2; }
 	cd release && go run . push --out $(BIN)/release "$(REGISTRY)"
 
 .PHONY: release
