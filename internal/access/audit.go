@@ -24,6 +24,8 @@ const (
 	// their first expression is the right.
 	Policies = "credence-account-use-"
 	auditKey = "/account"
+	// revisions is the policy that requires the right to all accounts of a namespace, where it can't know the account. All others name one.
+	revisions = Policies + "revisions"
 	failures = "validation.policy.admission.k8s.io/validation_failure"
 
 	maxLine = 16 << 20
@@ -51,6 +53,9 @@ type event struct {
 	ImpersonatedUser *struct {
 		Username string `json:"username"`
 	} `json:"impersonatedUser"`
+	ObjectRef struct {
+		Namespace string `json:"namespace"`
+	} `json:"objectRef"`
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
@@ -147,7 +152,8 @@ func (m *Missing) add(line []byte) error {
 	return nil
 }
 
-// accounts are those that the user may not use by a policy, each once. The API server joins what several bindings of a policy publish.
+// accounts are those that the user may not use by a policy, each once. The API server joins what several bindings of a policy publish. A user may
+// have written part of a value, so that only accounts of the request's namespace count.
 func (e event) accounts() ([]Account, error) {
 	var refusals []struct {
 		Policy          string      `json:"policy"`
@@ -170,6 +176,12 @@ func (e event) accounts() ([]Account, error) {
 			account := Account{namespace, name}
 			if err := account.Check(); err != nil {
 				return nil, fmt.Errorf("annotation %s: %w", key, err)
+			}
+			if namespace != e.ObjectRef.Namespace {
+				return nil, fmt.Errorf("annotation %s: service account %s/%s is not of the namespace %q of the request", key, namespace, name, e.ObjectRef.Namespace)
+			}
+			if name == "*" && refusal.Policy != revisions {
+				return nil, fmt.Errorf("annotation %s: policy %s names one service account, not all of namespace %s", key, refusal.Policy, namespace)
 			}
 			if !slices.Contains(accounts, account) {
 				accounts = append(accounts, account)

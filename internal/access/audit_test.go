@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// auditLine is an event of level Metadata.
+// auditLine is an event of level Metadata, of a request in the namespace shop.
 func auditLine(user, impersonated string, code int, annotations ...string) string {
 	as := ""
 	if impersonated != "" {
 		as = fmt.Sprintf(`"impersonatedUser":{"username":%q},`, impersonated)
 	}
-	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete","user":{"username":%q,"groups":["devs"]},%s"responseStatus":{"metadata":{},"code":%d},"annotations":{%s}}`+"\n",
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete","user":{"username":%q,"groups":["devs"]},%s"objectRef":{"resource":"pods","namespace":"shop","name":"x"},"responseStatus":{"metadata":{},"code":%d},"annotations":{%s}}`+"\n",
 		user, as, code, strings.Join(annotations, ","))
 }
 
@@ -42,7 +42,10 @@ func TestAuditLogs(t *testing.T) {
 		auditLine("mallory", "", 403, podsOfCart),
 		auditLine("system:anonymous", "", 201, podsOfCart),
 		auditLine("jane", "", 201, account("revisions", "shop/*"), failed(`"0"`, "revisions")),
-		auditLine("jane", "", 201, account("pods", "a/x, b/x"), failed("0", "pods", "other")),
+		auditLine("jane", "", 201, account("pods", "shop/x, shop/y"), failed("0", "pods", "other")),
+		// Values that a user wrote into an annotation of a Secret.
+		auditLine("jane", "", 201, account("secrets", "shop/default, credence-system/credence-agent"), failed("0", "secrets")),
+		auditLine("jane", "", 201, account("secrets", "shop/default, shop/*"), failed("0", "secrets")),
 		auditLine("jane", "", 200, account("pods", "shop/with-the-right")),
 		auditLine("jane", "", 200, account("pods", "shop/with-a-foreign-secret"), failed("1", "pods")),
 		auditLine("jane", "", 200, account("pods", "shop/with-the-right"), failed("0", "tokens")),
@@ -70,16 +73,16 @@ func TestAuditLogs(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"a/x in 1 by credence:serviceaccounts:user:x: /jane",
-		"b/x in 1 by credence:serviceaccounts:user:x: /jane",
 		"shop/batch in 1 by credence:serviceaccounts:user:batch: argocd/sync",
+		"shop/x in 1 by credence:serviceaccounts:user:x: /jane",
+		"shop/y in 1 by credence:serviceaccounts:user:y: /jane",
 		"shop/cart in 4 by credence:serviceaccounts:user:cart: argocd/sync /jane",
 		"shop/* in 1 by credence:serviceaccounts:user: /jane",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if missing.Events != 15 || missing.Refused != 1 || missing.Bad != 7 || len(missing.Named) != maxBad || !missing.LeftOut["system:anonymous"] {
+	if missing.Events != 17 || missing.Refused != 1 || missing.Bad != 9 || len(missing.Named) != maxBad || !missing.LeftOut["system:anonymous"] {
 		t.Errorf("%d events, %d refused, %d bad, left out %v; named:\n%s", missing.Events, missing.Refused, missing.Bad, missing.LeftOut, strings.Join(missing.Named, "\n"))
 	}
 }
