@@ -299,7 +299,7 @@ networkPolicies: {enabled: true}
 		{"node.agentConfigMap", "DaemonSet credence-node", argument("--kubeconfig=/agent/kubeconfig")},
 		{"node.agentConfigMap", "DaemonSet credence-node", argument("--audience=agent.identity.credence.dev")},
 		{"node.agentConfigMap", "DaemonSet credence-node", pod("volumes: [{configMap: {name: agent}}]")},
-		{"node.agentConfigMap", "CSIDriver csi.identity.credence.dev", "spec: {tokenRequests: [{audience: agent.identity.credence.dev}]}"},
+		{"node.agentConfigMap", "CSIDriver csi.identity.credence.dev", "spec: {tokenRequests: [{audience: agent.identity.credence.dev, expirationSeconds: 600}]}"},
 		{"node.agentConfigMap", "Deployment credence-agent", argument("--pods-port=7455")},
 		{"node.agentConfigMap", "ClusterRoleBinding credence:agent:pods", "roleRef: {name: credence:agent:pods}"},
 		{"node.agentConfigMap", "Service credence-agent", "spec: {ports: [{name: pods, port: 443, targetPort: pods}]}"},

@@ -107,7 +107,7 @@ func TestAudience(t *testing.T) {
 	w := newWorld(t)
 	w.driver.Audience = "agent.identity.credence.dev"
 	call := w.call()
-	if _, err := w.driver.NodePublishVolume(t.Context(), call); err == nil || !strings.Contains(err.Error(), `the kubelet brings no token of the pod for the audience agent.identity.credence.dev: a cluster admin gives CSIDriver csi.identity.credence.dev tokenRequests: [{audience: "agent.identity.credence.dev"}]`) {
+	if _, err := w.driver.NodePublishVolume(t.Context(), call); err == nil || !strings.Contains(err.Error(), `the kubelet brings no token of the pod for the audience agent.identity.credence.dev: a cluster admin gives CSIDriver csi.identity.credence.dev tokenRequests: [{audience: "agent.identity.credence.dev", expirationSeconds: 600}]`) {
 		t.Errorf("with a token for the API server: %v", err)
 	}
 	call.Secrets["csi.storage.k8s.io/serviceAccount.tokens"] = `{"":{"token":"for-the-api","expirationTimestamp":"2100-01-01T00:00:00Z"},"agent.identity.credence.dev":{"token":"for-the-agent","expirationTimestamp":"2100-01-01T00:00:00Z"}}`
@@ -189,7 +189,7 @@ func TestRefusedTokens(t *testing.T) {
 		want    string
 	}{
 		"may not use":    {errors.NewForbidden(identities, "banana", fmt.Errorf("service account fruit/web may not use it: a cluster admin allows it")), codes.PermissionDenied, "may not use it: a cluster admin allows it"},
-		"pod is gone":    {errors.NewUnauthorized("pod not found"), codes.Unauthenticated, "does not accept the pod's service-account token, which is valid until 2026-01-02T04:04:05Z: pod not found. The clock of this node is at 2026-01-02T03:04:05Z: if that is wrong, an admin of the node sets it"},
+		"pod is gone":    {errors.NewUnauthorized("pod not found"), codes.Unauthenticated, "does not accept the pod's service-account token, which expires at 2026-01-02T04:04:05Z: pod not found. If the service account was deleted and created again, its pods keep the old token for up to 8 minutes: delete the pod to get a new one. The clock of this node is at 2026-01-02T03:04:05Z: if that is wrong, an admin of the node sets it"},
 		"no identity":    {absent(), codes.NotFound, "the identity does not exist: create it"},
 		"older server":   {older, codes.FailedPrecondition, "its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md), or, where identities are of another cluster, gives the driver the address of the agent (docs/howto/tokens-without-secrets.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)"},
 		"too many":       {errors.NewTooManyRequests("slow down", 7), codes.ResourceExhausted, "takes no more requests now"},

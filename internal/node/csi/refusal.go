@@ -28,7 +28,7 @@ func refused(r request, err error, now time.Time) error {
 	case cause == failures.IdentityMissing:
 		return status.Errorf(codes.NotFound, "no token of %s: the identity does not exist: create it, or name another one in attribute workloadIdentity of the volume", r)
 	case apierrors.IsUnauthorized(err):
-		return status.Errorf(codes.Unauthenticated, "no token of %s: the API server does not accept the pod's service-account token, which is valid until %s: %s. The clock of this node is at %s: if that is wrong, an admin of the node sets it",
+		return status.Errorf(codes.Unauthenticated, "no token of %s: the API server does not accept the pod's service-account token, which expires at %s: %s. If the service account was deleted and created again, its pods keep the old token for up to 8 minutes: delete the pod to get a new one. The clock of this node is at %s: if that is wrong, an admin of the node sets it",
 			r, r.podTokenExpiry.UTC().Format(time.RFC3339), why, now.UTC().Format(time.RFC3339))
 	case cause == failures.AgentForbidden:
 		return status.Errorf(codes.PermissionDenied, "no token of %s: %s", r, why)

@@ -163,7 +163,7 @@ func tokenOfPod(call *spec.NodePublishVolumeRequest, audience string) (identity.
 			whose = "the audience " + audience
 		}
 		return identity.Token{}, time.Time{}, status.Errorf(codes.FailedPrecondition,
-			"the kubelet brings no token of the pod for %s: a cluster admin gives CSIDriver %s tokenRequests: [{audience: %q}], as Credence installs it", whose, Name, audience)
+			"the kubelet brings no token of the pod for %s: a cluster admin gives CSIDriver %s tokenRequests: [{audience: %q, expirationSeconds: 600}], as Credence installs it", whose, Name, audience)
 	}
 	return identity.NewToken(tokens[audience].Token), tokens[audience].ExpirationTimestamp, nil
 }

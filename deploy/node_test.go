@@ -1,0 +1,26 @@
+package deploy
+
+import (
+	"os"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The kubelet goes on giving the driver a token of an account that was deleted and made again, for 80 % of the token's time.
+func TestTokensOfPodsAreShort(t *testing.T) {
+	content, err := os.ReadFile("base/58-node.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var driver storagev1.CSIDriver
+	if err := yaml.Unmarshal(content, &driver); err != nil || len(driver.Spec.TokenRequests) == 0 {
+		t.Fatalf("%v, with %d token requests", err, len(driver.Spec.TokenRequests))
+	}
+	for _, request := range driver.Spec.TokenRequests {
+		if request.ExpirationSeconds == nil || *request.ExpirationSeconds != 600 {
+			t.Errorf("the token for the audience %q is not one of 600 seconds: %v", request.Audience, request.ExpirationSeconds)
+		}
+	}
+}
