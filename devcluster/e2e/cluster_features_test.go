@@ -60,13 +60,25 @@ func TestClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := version.GitVersion, "v1.37.1"; got != want {
+		if got, want := version.GitVersion, kubernetesVersion(t); got != want {
 			t.Errorf("server is %s, want %s: build it with its version", got, want)
 		}
 	})
 	t.Run("audit log", func(t *testing.T) { testAudit(t, plain, client) })
 	t.Run("certificates are signed", func(t *testing.T) { testSigning(t, client) })
 	t.Run("an aggregated API on this machine is reached", func(t *testing.T) { testAggregation(t, plain, client) })
+}
+
+// kubernetesVersion is that of versions.env.
+func kubernetesVersion(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("../../versions.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(content), "\nKUBERNETES=")
+	version, _, _ := strings.Cut(after, "\n")
+	return version
 }
 
 func liveOnly(t *testing.T) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/gmsa/lint"
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The outputs of the programs are documented: every name in the source is in the reference.
@@ -150,6 +151,28 @@ func TestDocumentsNameRealTargets(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no document names a make target")
+	}
+}
+
+// Documents name the version of Kubernetes that versions.env has, wherever they name one of its minor. Pages with measured figures keep the
+// version that was measured.
+func TestDocumentsNameTheVersionOfKubernetes(t *testing.T) {
+	want := testkit.Version(t, "KUBERNETES")
+	minor := want[:strings.LastIndex(want, ".")]
+	version, found := regexp.MustCompile(`\b`+regexp.QuoteMeta(minor)+`\.[0-9]+`), 0
+	for _, path := range documents.All(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range version.FindAllString(string(content), -1) {
+			if found++; name != want && !strings.HasSuffix(path, "benchmarks.md") {
+				t.Errorf("%s names Kubernetes %s, versions.env %s", path, name, want)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no document names the version of Kubernetes")
 	}
 }
 

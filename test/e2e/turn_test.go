@@ -20,7 +20,7 @@ var (
 	turns   = make(chan struct{}, 4)
 	starts  = make(chan struct{}, 2)
 	apart   = make(chan struct{}, 1)
-	watches = newBudget(min(128-2*ofPlane, max(memory()*ofPlane, 2*ofPlane+ofNode)))
+	watches = newBudget(min(128-2*ofPlane-ofOthers, max(memory()*ofPlane, 2*ofPlane+ofNode)))
 )
 
 // The shares of planes and clusters in the inotify instances of a user, which are 128 on many machines. Planes need memory, too: a gigabyte
@@ -29,6 +29,7 @@ const (
 	ofPlane   = 12
 	ofCluster = 11
 	ofNode    = 16 // beside those of its plane
+	ofOthers  = 36 // of other packages of tests that run beside these
 
 	// urgent is in place of minutes where others wait for a test that is in line.
 	urgent = 60

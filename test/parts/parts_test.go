@@ -148,7 +148,7 @@ func TestUncovered(t *testing.T) {
 	top := t.TempDir()
 	long := "package p\n\n// comment\n" + strings.Repeat("var _ = 1\n", 101)
 	for file, content := range map[string]string{
-		"test/arch/untested.txt": "excepted because\n", "weak/a.go": long, "strong/a.go": long, "excepted/a.go": long, "small/a.go": "package p\n",
+		"test/arch/untested.txt": "excepted because\nstronger because\n", "weak/a.go": long, "stronger/a.go": long, "strong/a.go": long, "excepted/a.go": long, "small/a.go": "package p\n",
 		"weaktest/a.go": long,
 	} {
 		path := filepath.Join(top, file)
@@ -159,8 +159,8 @@ func TestUncovered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := uncovered(top, map[string]float64{modules + "weak": 39, modules + "strong": 40, modules + "excepted": 0, modules + "small": 0, modules + "weaktest": 0})
-	if err != nil || len(got) != 1 || got[0].pkg != modules+"weak" {
-		t.Errorf("%v, %v, want weak alone", got, err)
+	got, err := uncovered(top, map[string]float64{modules + "weak": 39, modules + "strong": 40, modules + "excepted": 0, modules + "stronger": 40, modules + "small": 0, modules + "weaktest": 0})
+	if err != nil || len(got) != 2 || got[0].pkg != modules+"stronger" || got[1].pkg != modules+"weak" {
+		t.Errorf("%v, %v, want stronger, which is listed without need, and weak", got, err)
 	}
 }
