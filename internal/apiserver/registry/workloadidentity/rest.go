@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/clock"
 )
@@ -46,24 +47,24 @@ var (
 // NewREST returns the storage of WorkloadIdentity objects, all of whose tokens are issued under one issuer. The authorizer reviews who may
 // choose a uid.
 func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
-	s := strategy{Strategy: stored.NewStrategy(scheme, true), issuer: issuer}
-	store, err := stored.NewStore(stored.Kind{
-		Version: v1alpha1.SchemeGroupVersion, Resource: "workloadidentities", Singular: "workloadidentity",
-		Object: &v1alpha1.WorkloadIdentity{}, List: &v1alpha1.WorkloadIdentityList{}, Strategy: s, Table: newTable(clock.RealClock{}),
-	}, &generic.StoreOptions{RESTOptions: options, AttrFunc: attributes})
-	if err != nil {
-		return nil, err
-	}
 	uids, err := identityuid.New(options)
 	if err != nil {
 		return nil, err
 	}
-	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids, podTokens: newPodTokens(maxPodTokens)}
-	store.BeginCreate = r.identify
-	store.Storage.Storage = remembering{store.Storage.Storage, uids}
+	r := &REST{clock: clock.RealClock{}, authorizer: authorizer, uids: uids, podTokens: newPodTokens(maxPodTokens)}
+	s := strategy{Strategy: stored.NewStrategy(scheme, true), issuer: issuer}
+	store, err := stored.NewStore(stored.Kind{
+		Version: v1alpha1.SchemeGroupVersion, Resource: "workloadidentities", Singular: "workloadidentity",
+		Object: &v1alpha1.WorkloadIdentity{}, List: &v1alpha1.WorkloadIdentityList{}, Strategy: s, Table: newTable(clock.RealClock{}),
+		BeginCreate: r.identify, Wrap: func(inner storage.Interface) storage.Interface { return remembering{inner, uids} },
+	}, &generic.StoreOptions{RESTOptions: options, AttrFunc: attributes})
+	if err != nil {
+		uids.Destroy()
+		return nil, err
+	}
 	marks := *store
 	marks.UpdateStrategy = marksStrategy{s}
-	r.marks = &marks
+	r.Store, r.marks = store, &marks
 	return r, nil
 }
 
