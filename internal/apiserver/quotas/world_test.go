@@ -3,7 +3,6 @@ package quotas
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"strconv"
 	"sync"
@@ -17,21 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
-	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -43,18 +39,9 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // storageOf starts an etcd.
 func storageOf(t *testing.T) generic.RESTOptionsGetter {
 	t.Helper()
-	etcd, err := storage.Start(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Stop)
 	scheme := runtime.NewScheme()
 	AddToScheme(scheme)
-	config := storagebackend.NewDefaultConfig("/registry", serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
-	config.Transport.ServerList = []string{etcd.Endpoint()}
-	options := genericoptions.NewEtcdOptions(config)
-	options.EnableWatchCache = false
-	return options.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: *config}, nil)
+	return apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, v1alpha1.SchemeGroupVersion)
 }
 
 // world has Shoots, as an API server stores them, and Quotas and bindings.

@@ -1,9 +1,8 @@
-package apiserver
+package stored_test
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,31 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
-	"github.com/credence-id/credence/internal/apiserver/storage"
 )
-
-type allowing struct {
-	authorizer.UnconditionalAuthorizer
-}
-
-func (allowing) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return authorizer.DecisionAllow, "", nil
-}
 
 // storages are those of all stored kinds, in one etcd.
 type storages struct {
@@ -51,21 +39,13 @@ type storages struct {
 
 func newStorages(t *testing.T) storages {
 	t.Helper()
-	etcd, err := storage.Start(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
+	scheme, err := apiserver.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(etcd.Stop)
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := storagebackend.NewDefaultConfig("/registry", NewCodecs(scheme).LegacyCodec(GroupVersions()...))
-	config.Transport.ServerList = []string{etcd.Endpoint()}
-	options := genericoptions.NewEtcdOptions(config)
-	options.EnableWatchCache = false
-	getter := options.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: *config}, nil)
-	identities, err := workloadidentity.NewREST(scheme, getter, "https://issuer.example.com", allowing{})
+	getter := apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, apiserver.GroupVersions()...)
+	all := apiservertest.Rights{apiservertest.All}
+	identities, err := workloadidentity.NewREST(scheme, getter, "https://issuer.example.com", all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +53,7 @@ func newStorages(t *testing.T) storages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bindings, err := credentialsbinding.NewREST(scheme, getter, identities, limits, nil, allowing{})
+	bindings, err := credentialsbinding.NewREST(scheme, getter, identities, limits, nil, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +61,11 @@ func newStorages(t *testing.T) storages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusters, err := workloadcluster.NewREST(scheme, getter, allowing{})
+	clusters, err := workloadcluster.NewREST(scheme, getter, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := contextkind.NewREST(scheme, getter, allowing{})
+	kinds, err := contextkind.NewREST(scheme, getter, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +104,7 @@ func wantRefused(t *testing.T, err error) {
 // No user can store an object that can't be read: it would keep all others of its kind from being listed.
 func TestUnreadableTimesAreRefused(t *testing.T) {
 	s := newStorages(t)
-	ctx := request.WithUser(request.WithNamespace(t.Context(), "shop"), &user.DefaultInfo{Name: "editor"})
+	ctx := apiservertest.As(t.Context(), "editor", "shop")
 	for name, kind := range map[string]struct {
 		rest.StandardStorage
 		object runtime.Object

@@ -2,7 +2,6 @@ package workloadidentity_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,17 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
-	"github.com/credence-id/credence/internal/apiserver/storage"
 )
 
 // server is what an API server does with identities, in an etcd.
@@ -31,22 +26,10 @@ type server struct {
 	etcd *clientv3.Client
 }
 
-type allowing struct {
-	authorizer.UnconditionalAuthorizer
-}
-
-func (allowing) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return authorizer.DecisionAllow, "", nil
-}
-
 func newServer(t *testing.T) server {
 	t.Helper()
-	etcd, err := storage.Start(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Stop)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}})
+	endpoint := apiservertest.Etcd(t)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +38,8 @@ func newServer(t *testing.T) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := storagebackend.NewDefaultConfig("/registry", apiserver.NewCodecs(scheme).LegacyCodec(apiserver.GroupVersions()...))
-	config.Transport.ServerList = []string{etcd.Endpoint()}
-	options := genericoptions.NewEtcdOptions(config)
-	options.EnableWatchCache = false
-	identities, err := workloadidentity.NewREST(scheme, options.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: *config}, nil), "https://issuer.example.com", allowing{})
+	options := apiservertest.RESTOptions(endpoint, scheme, apiserver.GroupVersions()...)
+	identities, err := workloadidentity.NewREST(scheme, options, "https://issuer.example.com", apiservertest.Rights{apiservertest.All})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +52,7 @@ func newServer(t *testing.T) server {
 
 // make makes an identity of namespace shop, with a uid unless it is empty, and returns its uid.
 func (s server) make(ctx context.Context, name string, given types.UID, applied, dryRun bool) (types.UID, error) {
-	ctx = request.WithUser(request.WithNamespace(ctx, "shop"), &user.DefaultInfo{Name: "adopter"})
+	ctx = apiservertest.As(ctx, "adopter", "shop")
 	if given != "" {
 		ctx = workloadidentity.WithGivenUID(ctx, workloadidentity.GivenUID{UID: given, Applied: applied})
 	}
