@@ -2,15 +2,8 @@ package relyingparty
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
-	"io"
-	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -20,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty/relyingpartytest"
 )
 
 // testIssuer is a real TLS server with real keys; its documents are the fields, so that a test can spoil them.
@@ -34,30 +28,14 @@ type testIssuer struct {
 var testNow = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 var (
-	rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			panic(err)
-		}
-		return key
-	})
-	ecKey      = sync.OnceValue(newECKey)
-	foreignKey = sync.OnceValue(newECKey)
+	rsaKey     = relyingpartytest.RSAKey
+	ecKey      = sync.OnceValue(relyingpartytest.NewECKey)
+	foreignKey = sync.OnceValue(relyingpartytest.NewECKey)
 )
-
-func newECKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
 
 func newIssuer(t testing.TB) *testIssuer {
 	issuer := &testIssuer{handle: map[string]http.HandlerFunc{}}
-	issuer.server = httptest.NewUnstartedServer(http.HandlerFunc(issuer.serve))
-	// A client that refuses the certificate is part of the tests, and need not be logged.
-	issuer.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	issuer.server = relyingpartytest.NewServer(http.HandlerFunc(issuer.serve))
 	issuer.server.StartTLS()
 	t.Cleanup(issuer.server.Close)
 	issuer.url = identity.Issuer(issuer.server.URL)
@@ -95,48 +73,18 @@ func (i *testIssuer) serve(w http.ResponseWriter, r *http.Request) {
 
 // claims returns the claims of a good token with some of them changed; nil removes one.
 func (i *testIssuer) claims(changes map[string]any) map[string]any {
-	claims := map[string]any{
-		"iss": string(i.url), "sub": "gardener.cloud:workloadidentity:ns:name:uid", "aud": []string{"one", "two"}, "jti": "id",
-		"iat": testNow.Add(-time.Minute).Unix(), "nbf": testNow.Add(-time.Minute).Unix(), "exp": testNow.Add(time.Hour).Unix(),
-	}
-	maps.Copy(claims, changes)
-	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
-	return claims
+	return relyingpartytest.Claims(string(i.url), testNow, changes)
 }
 
 // sign signs claims under a key ID; an empty one is left out of the header.
 func sign(t testing.TB, key crypto.Signer, keyID string, claims map[string]any) string {
 	t.Helper()
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signBytes(t, key, keyID, payload)
+	return signBytes(t, key, keyID, relyingpartytest.Marshal(t, claims))
 }
 
 func signBytes(t testing.TB, key crypto.Signer, keyID string, payload []byte) string {
 	t.Helper()
-	public, err := identity.AlgorithmOf(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := (&jose.SignerOptions{}).WithType("JWT")
-	if keyID != "" {
-		options = options.WithHeader("kid", keyID)
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(public), Key: key}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
+	return relyingpartytest.Sign(t, key, keyID, payload, nil)
 }
 
 // unsigned returns a token of the two objects with the bytes "signature" as its signature.

@@ -3,30 +3,22 @@ package conformance
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/json"
-	"io"
-	"log"
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty/relyingpartytest"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -39,25 +31,11 @@ const (
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 var (
-	rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			panic(err)
-		}
-		return key
-	})
-	ecKey     = sync.OnceValue(newECKey)
+	rsaKey    = relyingpartytest.RSAKey
+	ecKey     = sync.OnceValue(relyingpartytest.NewECKey)
 	authority = sync.OnceValue(root)
-	stranger  = sync.OnceValue(newECKey)
+	stranger  = sync.OnceValue(relyingpartytest.NewECKey)
 )
-
-func newECKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
 
 // healthy returns documents with one key of each algorithm, as Credence publishes them.
 func healthy(t testing.TB) discovery.Documents {
@@ -179,8 +157,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // check starts the server and runs all checks.
 func (s *site) check(t testing.TB, handler http.Handler) Report {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server := relyingpartytest.NewServer(handler)
 	if s.plain {
 		server.Start()
 	} else {
@@ -218,38 +195,9 @@ func root() *testkit.Certificate {
 // withToken adds a token, valid except for the fields of the site.
 func (s *site) withToken(t testing.TB) {
 	t.Helper()
-	claims := map[string]any{
-		"iss": siteIssuer, "sub": "gardener.cloud:workloadidentity:ns:name:uid", "aud": []string{"one", "two"}, "jti": "id",
-		"iat": start.Add(-time.Minute).Unix(), "nbf": start.Add(-time.Minute).Unix(), "exp": start.Add(time.Hour - time.Minute).Unix(),
-	}
-	maps.Copy(claims, s.claims)
-	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := (&jose.SignerOptions{}).WithType("JWT")
-	if s.keyID != "" {
-		options = options.WithHeader("kid", s.keyID)
-	}
-	for name, value := range s.headers {
-		options = options.WithHeader(jose.HeaderKey(name), value)
-	}
-	algorithm := jose.ES256
-	if key, ok := s.signer.(*ecdsa.PrivateKey); ok && key.Curve == elliptic.P384() {
-		algorithm = jose.ES384
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: s.signer}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.options.Token, err = signed.CompactSerialize(); err != nil {
-		t.Fatal(err)
-	}
+	ends := map[string]any{"exp": start.Add(time.Hour - time.Minute).Unix()}
+	payload := relyingpartytest.Marshal(t, relyingpartytest.Claims(siteIssuer, start, ends, s.claims))
+	s.options.Token = relyingpartytest.Sign(t, s.signer, s.keyID, payload, s.headers)
 	if s.spoil != nil {
 		s.options.Token = s.spoil(s.options.Token)
 	}
