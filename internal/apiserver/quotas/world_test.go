@@ -31,17 +31,19 @@ import (
 	"github.com/credence-id/credence/test/testkit"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 var shoots = schema.GroupResource{Group: "core.gardener.cloud", Resource: "shoots"}
 
 // noon is when a test begins.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// storageOf starts an etcd.
+// storageOf returns an empty storage.
 func storageOf(t *testing.T) generic.RESTOptionsGetter {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	AddToScheme(scheme)
-	return apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, v1alpha1.SchemeGroupVersion)
+	return apiservertest.NewStorage(t).RESTOptions(scheme, v1alpha1.SchemeGroupVersion)
 }
 
 // world has Shoots, as an API server stores them, and Quotas and bindings.

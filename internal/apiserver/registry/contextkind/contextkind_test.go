@@ -19,6 +19,8 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 // writer has the rights that a ContextKind of databases, in projects, needs.
 var writer = apiservertest.Rights{
 	"create workloadidentities/token", "get databases", "list databases", "watch databases", "get projects", "list projects", "watch projects",
@@ -41,7 +43,7 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s := &server{rights: writer}
-	s.REST, err = contextkind.NewREST(scheme, apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, apiserver.GroupVersions()...), s)
+	s.REST, err = contextkind.NewREST(scheme, apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...), s)
 	if err != nil {
 		t.Fatal(err)
 	}

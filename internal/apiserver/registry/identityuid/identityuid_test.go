@@ -18,6 +18,8 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 // uuids are UUIDs of version 4.
 var uuids = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
@@ -92,10 +94,10 @@ func TestStoredUIDsAreKnownToAnotherServer(t *testing.T) {
 	scheme := runtime.NewScheme()
 	identityuid.AddToScheme(scheme)
 	metav1.AddToGroupVersion(scheme, v1alpha1.SchemeGroupVersion)
-	endpoint := apiservertest.Etcd(t)
+	storage := apiservertest.NewStorage(t)
 	start := func() *identityuid.Store {
 		t.Helper()
-		uids, err := identityuid.New(apiservertest.RESTOptions(endpoint, scheme, v1alpha1.SchemeGroupVersion))
+		uids, err := identityuid.New(storage.RESTOptions(scheme, v1alpha1.SchemeGroupVersion))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,8 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 const (
 	issuer = "https://issuer.example.com"
 	name   = v1alpha1.WorkloadIdentities
@@ -35,22 +37,22 @@ const (
 // server has a KeyRing in an etcd, and the ring of keystoretest in files.
 type server struct {
 	*keyring.REST
-	status   *keyring.StatusREST
-	endpoint string
-	changed  int // how often a status was written
-	store    keystore.Store
-	clock    *testingclock.FakePassiveClock
-	ring     keys.Ring
+	status  *keyring.StatusREST
+	storage apiservertest.Storage
+	changed int // how often a status was written
+	store   keystore.Store
+	clock   *testingclock.FakePassiveClock
+	ring    keys.Ring
 }
 
 // rings returns the storage of KeyRings of an API server with an issuer.
-func rings(t *testing.T, endpoint string, of identity.Issuer, changed func()) (*keyring.REST, *keyring.StatusREST) {
+func rings(t *testing.T, storage apiservertest.Storage, of identity.Issuer, changed func()) (*keyring.REST, *keyring.StatusREST) {
 	t.Helper()
 	scheme, err := apiserver.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := apiservertest.RESTOptions(endpoint, scheme, apiserver.GroupVersions()...)
+	options := storage.RESTOptions(scheme, apiserver.GroupVersions()...)
 	stored, status, err := keyring.NewREST(scheme, options, of, changed)
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +71,8 @@ func start(t *testing.T) *server {
 	if err := directory.Save(t.Context(), first, ""); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{endpoint: apiservertest.Etcd(t), store: directory, ring: first, clock: testingclock.NewFakePassiveClock(keystoretest.Now().Add(time.Hour))}
-	s.REST, s.status = rings(t, s.endpoint, issuer, func() { s.changed++ })
+	s := &server{storage: apiservertest.NewStorage(t), store: directory, ring: first, clock: testingclock.NewFakePassiveClock(keystoretest.Now().Add(time.Hour))}
+	s.REST, s.status = rings(t, s.storage, issuer, func() { s.changed++ })
 	if err := s.Ensure(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestKeyRingsThatAreInvalid(t *testing.T) {
 func TestStorageOfAnotherIssuerIsForeign(t *testing.T) {
 	s := start(t)
 	const another = "https://another.example.com"
-	other, status := rings(t, s.endpoint, another, func() {})
+	other, status := rings(t, s.storage, another, func() {})
 	var foreign *keyring.Foreign
 	if err := other.Ensure(t.Context(), name); !errors.As(err, &foreign) || foreign.Issuer != issuer {
 		t.Errorf("another issuer: %v", err)

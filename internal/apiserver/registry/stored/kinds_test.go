@@ -27,6 +27,8 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 // storages are those of all stored kinds, in one etcd.
 type storages struct {
 	identities *workloadidentity.REST
@@ -43,7 +45,7 @@ func newStorages(t *testing.T) storages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	getter := apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, apiserver.GroupVersions()...)
+	getter := apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...)
 	all := apiservertest.Rights{apiservertest.All}
 	identities, err := workloadidentity.NewREST(scheme, getter, "https://issuer.example.com", all)
 	if err != nil {

@@ -24,6 +24,8 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 const account = "system:serviceaccount:workload-clusters:east"
 
 // server stores WorkloadClusters in an etcd; its authorizer can be replaced.
@@ -43,7 +45,7 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s := &server{rights: apiservertest.Rights{apiservertest.All}}
-	options := apiservertest.RESTOptions(apiservertest.Etcd(t), scheme, apiserver.GroupVersions()...)
+	options := apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...)
 	if s.REST, err = workloadcluster.NewREST(scheme, options, s); err != nil {
 		t.Fatal(err)
 	}

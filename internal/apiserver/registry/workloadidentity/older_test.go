@@ -20,16 +20,19 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 )
 
+func TestMain(m *testing.M) { apiservertest.Main(m) }
+
 // server is what an API server does with identities, in an etcd.
 type server struct {
 	*workloadidentity.REST
-	etcd *clientv3.Client
+	etcd   *clientv3.Client
+	prefix string // of what is stored
 }
 
 func newServer(t *testing.T) server {
 	t.Helper()
-	endpoint := apiservertest.Etcd(t)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+	storage := apiservertest.NewStorage(t)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{storage.Endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +41,7 @@ func newServer(t *testing.T) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := apiservertest.RESTOptions(endpoint, scheme, apiserver.GroupVersions()...)
+	options := storage.RESTOptions(scheme, apiserver.GroupVersions()...)
 	identities, err := workloadidentity.NewREST(scheme, options, "https://issuer.example.com", apiservertest.Rights{apiservertest.All})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,7 @@ func newServer(t *testing.T) server {
 	if err := identities.TakeUIDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return server{identities, client}
+	return server{identities, client, storage.Prefix}
 }
 
 // make makes an identity of namespace shop, with a uid unless it is empty, and returns its uid.
@@ -79,7 +82,7 @@ func (s server) make(ctx context.Context, name string, given types.UID, applied,
 // lose takes the stored object of an identity away, and nothing else, as an older copy of the storage lacks it.
 func (s server) lose(t *testing.T, name string) {
 	t.Helper()
-	all, err := s.etcd.Get(t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	all, err := s.etcd.Get(t.Context(), s.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		t.Fatal(err)
 	}
