@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -27,9 +26,6 @@ import (
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/contexts"
-	"github.com/credence-id/credence/internal/delivery/failures"
-	"github.com/credence-id/credence/internal/delivery/gates"
-	"github.com/credence-id/credence/internal/delivery/outage"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/rights"
@@ -98,19 +94,19 @@ const defaultConcurrency = 8
 
 // Agent is the controllers of the agent.
 type Agent struct {
-	controllers
-	manager    manager.Manager
-	identities Identities
-	bindings   Bindings
-	watch      *secretwatch.Cache // nil: of fixed namespaces
-	namespaces []string           // these
-	delivery   string             // of namespaces without the label for it
-	secrets    workers.Queue      // of secrets.Controller
-	wanted     workers.Queue      // of contexts.Controller
-	services   workers.Queue      // of accounts.Controller
-	pods       workers.Queue      // of gates.Controller
-	served     workers.Queue      // of bindings.Release
-	ready      chan struct{}
+	controllers Controllers
+	manager     manager.Manager
+	identities  Identities
+	bindings    Bindings
+	watch       *secretwatch.Cache // nil: of fixed namespaces
+	namespaces  []string           // these
+	delivery    string             // of namespaces without the label for it
+	secrets     workers.Queue      // of secrets.Controller
+	wanted      workers.Queue      // of contexts.Controller
+	services    workers.Queue      // of accounts.Controller
+	pods        workers.Queue      // of gates.Controller
+	served      workers.Queue      // of bindings.Release
+	ready       chan struct{}
 }
 
 // New returns an Agent. Nothing is read before it runs.
@@ -132,11 +128,11 @@ func New(config Config) (*Agent, error) {
 	if agent.manager, err = manager.New(config.Workload, agent.options(config)); err != nil {
 		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
 	}
-	agent.controllers = newControllers(config, cluster{
-		client: agent.manager.GetClient(), live: agent.manager.GetAPIReader(), pods: accounts.PodsOf(agent.manager.GetAPIReader()),
-		serves: agent.serves, secrets: agent.secrets.Add, services: agent.services.Add,
+	agent.controllers = NewControllers(config, Cluster{
+		Client: agent.manager.GetClient(), Live: agent.manager.GetAPIReader(), Pods: accounts.PodsOf(agent.manager.GetAPIReader()),
+		Serves: agent.serves, QueueSecret: agent.secrets.Add, QueueAccount: agent.services.Add,
 	})
-	config.Registry.MustRegister(agent.recorder)
+	config.Registry.MustRegister(agent.controllers.Recorder)
 	return agent, agent.register(config)
 }
 
@@ -173,65 +169,6 @@ func (a *Agent) serves(namespace string) bool {
 	return a.watch.Serves(namespace)
 }
 
-// cluster is the workload cluster, as the controllers see it.
-type cluster struct {
-	client client.Client // reads from the cache
-	live   client.Reader // reads the API
-	// pods lists the pods of a service account that have not ended.
-	pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
-	// serves reports whether the agent has the Secrets of a namespace.
-	serves func(namespace string) bool
-	// secrets and services queue a Secret, or a service account, after a while.
-	secrets, services func(key types.NamespacedName, after time.Duration)
-}
-
-// controllers are those of the agent, without what they watch.
-type controllers struct {
-	requestor *secrets.Controller
-	contexts  *contexts.Controller // nil: nothing is delivered for context objects
-	accounts  *accounts.Controller
-	gates     *gates.Controller
-	recorder  *Recorder
-}
-
-func newControllers(config Config, c cluster) controllers {
-	ledger, failed, wanted, renewals := &secrets.Ledger{}, &accounts.Ledger{}, &contexts.Ledger{}, accounts.NewRenewals()
-	silences := outage.New(config.Clock, config.Random, c.secrets)
-	recorder := newRecorder(config.Clock, ledger, wanted, silences)
-	var reporter *reports.Reporter
-	if config.Reports != nil {
-		reporter = reports.New(config.Reports, config.Clock, config.Log)
-	}
-	made := controllers{
-		requestor: secrets.New(secrets.Needs{
-			Client: c.client, Live: c.live,
-			Identities: config.Identities, Bindings: config.Bindings, Tokens: config.Tokens, Data: config.Data, Keys: config.Keys, Reviews: config.Reviews,
-			NamesAccounts: config.NamesAccounts, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: reporter,
-			AccountDone: func(account types.NamespacedName) { c.services(account, 0) }, Log: config.Log,
-		}),
-		accounts: accounts.New(accounts.Needs{
-			Client: c.client, Live: c.live, Identities: config.Identities, Reviews: config.Reviews, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Renewals: renewals, Queue: c.secrets, Serves: c.serves, Failures: failed, Pods: c.pods, Delivery: config.Delivery, Log: config.Log,
-		}),
-		gates: gates.New(gates.Needs{
-			Client: c.client, Clock: config.Clock, Events: config.Events,
-			OfSecret:  func(key types.NamespacedName) failures.Failure { return ledger.Get(key).Reported },
-			OfAccount: func(key types.NamespacedName) failures.Failure { return failed.Get(key).Reported },
-			Released:  recorder.gates.Inc,
-		}),
-		recorder: recorder,
-	}
-	if config.Deliveries != nil {
-		made.contexts = contexts.New(contexts.Needs{
-			Client: c.client, Live: c.live, Deliveries: config.Deliveries, Serves: c.serves, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Ledger: wanted, Log: config.Log,
-		})
-		made.requestor.Contexts = made.contexts
-	}
-	return made
-}
-
 // Run runs the controllers until ctx is done.
 func (a *Agent) Run(ctx context.Context) error {
 	go func() {
@@ -241,8 +178,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	}()
 	go a.retain(ctx)
-	if a.requestor.Reports != nil {
-		go a.requestor.Reports.Run(ctx)
+	if a.controllers.Secrets.Reports != nil {
+		go a.controllers.Secrets.Reports.Run(ctx)
 	}
 	if err := a.manager.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the controllers: %w", err)

@@ -147,10 +147,10 @@ func (a *Agent) register(config Config) error {
 		For(&corev1.Secret{}).
 		WatchesRawSource(source.Func(a.secrets.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(workers.Fair(wakeful{a.requestor}, config.Clock, config.Concurrency, a.secrets.Add)); err != nil {
+		Complete(workers.Fair(wakeful{a.controllers.Secrets}, config.Clock, config.Concurrency, a.secrets.Add)); err != nil {
 		return err
 	}
-	if a.contexts != nil {
+	if a.controllers.Contexts != nil {
 		if err := builder.ControllerManagedBy(a.manager).Named("contexts").
 			For(&corev1.Secret{}, builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(e event.CreateEvent) bool { return a.delivered(e.Object) },
@@ -161,7 +161,7 @@ func (a *Agent) register(config Config) error {
 			Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.namespaceChanged)).
 			WatchesRawSource(source.Func(a.startWanted)).
 			WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-			Complete(workers.Fair(a.contexts, config.Clock, config.Concurrency, a.wanted.Add)); err != nil {
+			Complete(workers.Fair(a.controllers.Contexts, config.Clock, config.Concurrency, a.wanted.Add)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func (a *Agent) register(config Config) error {
 		})).
 		WatchesRawSource(source.Func(a.services.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(workers.Fair(a.accounts, config.Clock, config.Concurrency, a.services.Add)); err != nil {
+		Complete(workers.Fair(a.controllers.Accounts, config.Clock, config.Concurrency, a.services.Add)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(a.manager).Named("gates").
@@ -189,12 +189,12 @@ func (a *Agent) register(config Config) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(a.podsWaitingFor)).
 		WatchesRawSource(source.Func(a.pods.Start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(workers.Fair(a.gates, config.Clock, config.Concurrency, a.pods.Add))
+		Complete(workers.Fair(a.controllers.Gates, config.Clock, config.Concurrency, a.pods.Add))
 }
 
 // delivered reports whether a Secret was made for a delivery, or has the name of one.
 func (a *Agent) delivered(secret client.Object) bool {
-	return contexts.Marked(secret) || len(a.contexts.Deliveries.Of(client.ObjectKeyFromObject(secret))) > 0
+	return contexts.Marked(secret) || len(a.controllers.Contexts.Deliveries.Of(client.ObjectKeyFromObject(secret))) > 0
 }
 
 // startWanted starts the queue with what was to be delivered before: most of it has no Secret yet.
@@ -202,7 +202,7 @@ func (a *Agent) startWanted(ctx context.Context, inner workqueue.TypedRateLimiti
 	if err := a.wanted.Start(ctx, inner); err != nil {
 		return err
 	}
-	for _, key := range append(a.contexts.Deliveries.Secrets(metav1.NamespaceAll), a.contexts.Unplaced()...) {
+	for _, key := range append(a.controllers.Contexts.Deliveries.Secrets(metav1.NamespaceAll), a.controllers.Contexts.Unplaced()...) {
 		a.wanted.Add(key, 0)
 	}
 	return nil
@@ -219,11 +219,11 @@ func (a *Agent) namespaceChanged(ctx context.Context, namespace client.Object) [
 
 // deliveriesIn are the Secrets of a namespace that has changed which deliveries need, or were made for one.
 func (a *Agent) deliveriesIn(ctx context.Context, namespace client.Object) []reconcile.Request {
-	if a.contexts == nil {
+	if a.controllers.Contexts == nil {
 		return nil
 	}
 	wanted := map[types.NamespacedName]struct{}{}
-	for _, key := range a.contexts.Deliveries.Secrets(namespace.GetName()) {
+	for _, key := range a.controllers.Contexts.Deliveries.Secrets(namespace.GetName()) {
 		wanted[key] = struct{}{}
 	}
 	var secrets corev1.SecretList

@@ -10,7 +10,7 @@ import (
 // measureSteady runs what renews tokens with a clock that is faster than any, and an API in memory: see the benchmarks.
 func measureSteady(ctx context.Context, _ settings, _ plane, t *table) error {
 	fmt.Fprintln(os.Stderr, "bench: 10000 Secrets over four lifetimes")
-	secrets, err := simulated(ctx, "Steady", "github.com/credence-id/credence/internal/delivery")
+	secrets, err := simulated(ctx, "Steady", "github.com/credence-id/credence/internal/delivery/secrets")
 	if err != nil {
 		return err
 	}

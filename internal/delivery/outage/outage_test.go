@@ -9,7 +9,7 @@ import (
 )
 
 // Of the Secrets of one namespace, those that fail go behind those that did not, whatever expires first.
-func TestASecretThatKeepsFailingGoesBehind(t *testing.T) {
+func TestFailingSecretGoesBehind(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	o := New(clocktesting.NewFakePassiveClock(start), func() float64 { return 0.5 }, func(types.NamespacedName, time.Duration) {})
 	bad, good := types.NamespacedName{Namespace: "ns", Name: "bad"}, types.NamespacedName{Namespace: "ns", Name: "good"}

@@ -1,7 +1,6 @@
-package delivery
+package secrets_test
 
 import (
-	"container/heap"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/internal/delivery/deliverytest"
 )
 
 // steady is what an accelerated clock has shown of Secrets that were all filled in the same second.
@@ -34,40 +34,40 @@ type steady struct {
 func runSteady(t testing.TB, secrets, lifetimes int) steady {
 	var objects []client.Object
 	for i := range secrets {
-		objects = append(objects, labelled("orchard", fmt.Sprintf("s%05d", i), "one"))
+		objects = append(objects, deliverytest.LabeledSecret("orchard", fmt.Sprintf("s%05d", i), "one"))
 	}
-	w := newWorld(t)
+	w := deliverytest.New(t)
 	stored := newTable(objects)
-	w.requestor.Client = stored
-	w.addIdentity("orchard", "one", "u1")
-	w.requestor.Random = rand.New(rand.NewPCG(5, 6)).Float64
-	var line turns
+	w.Secrets.Client = stored
+	w.AddIdentity("orchard", "one", "u1")
+	w.Secrets.Random = rand.New(rand.NewPCG(5, 6)).Float64
+	var line deliverytest.Agenda
 	for _, object := range objects {
-		line = append(line, turn{start0, client.ObjectKeyFromObject(object)})
+		line.Add(client.ObjectKeyFromObject(object), deliverytest.Start)
 	}
-	s := steady{perMinute: make([]int, lifetimes*60), average: float64(secrets) / (0.7 * lifetime.Minutes())}
-	for end := start0.Add(time.Duration(lifetimes) * lifetime); line[0].at.Before(end); heap.Fix(&line, 0) {
-		next := &line[0]
-		w.clock.SetTime(next.at)
-		asked, expiry := len(w.tokens), w.requestor.Ledger.Get(next.key).Expiry
-		wait := w.lookAt(next.key)
-		switch written := len(w.tokens) - asked; {
-		case next.at.Equal(start0):
+	s := steady{perMinute: make([]int, lifetimes*60), average: float64(secrets) / (0.7 * deliverytest.Lifetime.Minutes())}
+	last := deliverytest.Start.Add(time.Duration(lifetimes)*deliverytest.Lifetime - 1)
+	for key, at, ok := line.Next(last); ok; key, at, ok = line.Next(last) {
+		w.Clock.SetTime(at)
+		asked, expiry := len(w.Tokens), w.Secrets.Ledger.Get(key).Expiry
+		wait := w.Look(key.String())
+		switch written := len(w.Tokens) - asked; {
+		case at.Equal(deliverytest.Start):
 			if written != 1 {
-				t.Fatalf("%s was filled with %d tokens", next.key, written)
+				t.Fatalf("%s was filled with %d tokens", key, written)
 			}
-		case written != 1 || !next.at.Before(expiry):
-			t.Fatalf("%s was reconciled when it was due, %s before its token expired, and got %d new tokens", next.key, expiry.Sub(next.at), written)
+		case written != 1 || !at.Before(expiry):
+			t.Fatalf("%s was reconciled when it was due, %s before its token expired, and got %d new tokens", key, expiry.Sub(at), written)
 		default:
-			s.perMinute[next.at.Sub(start0)/time.Minute]++
+			s.perMinute[at.Sub(deliverytest.Start)/time.Minute]++
 			s.due++
 		}
-		if again := w.lookAt(next.key); again != wait || len(w.tokens) != asked+1 {
-			t.Fatalf("%s was renewed twice, or is due at another time: %s, then %s", next.key, wait, again)
+		if again := w.Look(key.String()); again != wait || len(w.Tokens) != asked+1 {
+			t.Fatalf("%s was renewed twice, or is due at another time: %s, then %s", key, wait, again)
 		}
-		next.at = next.at.Add(wait)
+		line.Add(key, at.Add(wait))
 	}
-	s.renewed, s.tokens = len(w.tokens)-secrets, len(w.tokens)
+	s.renewed, s.tokens = len(w.Tokens)-secrets, len(w.Tokens)
 	for _, secret := range stored.stored {
 		version, err := strconv.Atoi(secret.ResourceVersion)
 		if err != nil {
@@ -118,35 +118,8 @@ func (t table) Patch(_ context.Context, object client.Object, patch client.Patch
 	return nil
 }
 
-// lookAt is what a watch or a timer does.
-func (w *world) lookAt(key types.NamespacedName) time.Duration {
-	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return result.RequeueAfter
-}
-
-// turns is a heap of when Secrets are looked at.
-type turns []turn
-
-type turn struct {
-	at  time.Time
-	key types.NamespacedName
-}
-
-func (t turns) Len() int           { return len(t) }
-func (t turns) Less(i, j int) bool { return t[i].at.Before(t[j].at) }
-func (t turns) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
-func (t *turns) Push(x any)        { *t = append(*t, x.(turn)) }
-func (t *turns) Pop() any {
-	last := (*t)[len(*t)-1]
-	*t = (*t)[:len(*t)-1]
-	return last
-}
-
-// Each Secret is renewed at its own time, once, in every window of every lifetime.
-func TestFewSecretsAreRenewedOnceEach(t *testing.T) {
+// Each Secret is renewed at its own time, once, in every window of every deliverytest.Lifetime.
+func TestSecretsAreRenewedOncePerWindow(t *testing.T) {
 	const secrets, lifetimes = 100, 4
 	s := runSteady(t, secrets, lifetimes)
 	if least, most := secrets*lifetimes, secrets*lifetimes*10/6; s.renewed != s.due || s.renewed < least || s.renewed > most {

@@ -1,4 +1,4 @@
-package delivery
+package secrets_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/deliverytest"
 	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
@@ -39,13 +40,13 @@ func (boundTo) Retain(func(string) bool) {}
 // answers are bindings whose reads take a while, and have errors, in turn.
 type answers struct {
 	boundTo
-	world *world
+	world *deliverytest.World
 	take  time.Duration
 	errs  []error
 }
 
 func (a *answers) Get(ctx context.Context, namespace, name string) (*v1alpha1.CredentialsBinding, error) {
-	a.world.pass(a.take)
+	a.world.Pass(a.take)
 	err := a.errs[0]
 	if a.errs = append(a.errs[1:], err); err != nil {
 		return nil, err
@@ -55,23 +56,23 @@ func (a *answers) Get(ctx context.Context, namespace, name string) (*v1alpha1.Cr
 
 // bound is a Secret of a user's that names a binding.
 func bound(namespace, name, binding string) *corev1.Secret {
-	secret := labelled(namespace, name, "")
+	secret := deliverytest.LabeledSecret(namespace, name, "")
 	delete(secret.Annotations, v1alpha1.AnnotationName)
 	secret.Annotations[v1alpha1.AnnotationBinding] = binding
 	return secret
 }
 
 // A Secret that names a binding has the tokens of its identity, follows it to another one, and keeps its token when it refers to none.
-func TestSecretOfABinding(t *testing.T) {
-	w := newWorld(t, bound("ns", "s", "infra"))
-	w.addIdentity("ns", "banana", "u1")
-	w.addIdentity("ns", "cherry", "u2")
+func TestTokenFollowsItsBinding(t *testing.T) {
+	w := deliverytest.New(t, bound("ns", "s", "infra"))
+	w.AddIdentity("ns", "banana", "u1")
+	w.AddIdentity("ns", "cherry", "u2")
 	bindings := boundTo{"ns/infra": "banana"}
-	w.requestor.Bindings = bindings
+	w.Secrets.Bindings = bindings
 	subject := func(want string) {
 		t.Helper()
-		w.look("ns/s")
-		if token := secrets.Stored(w.secret("ns/s")); token == nil || token.Subject != want {
+		w.Look("ns/s")
+		if token := secrets.Stored(w.Secret("ns/s")); token == nil || token.Subject != want {
 			t.Errorf("the Secret holds %+v, want a token of %s", token, want)
 		}
 	}
@@ -83,33 +84,33 @@ func TestSecretOfABinding(t *testing.T) {
 	} {
 		change()
 		subject("sub:u2")
-		if reported := w.requestor.Ledger.Get(client.ObjectKey{Namespace: "ns", Name: "s"}).Reported; !strings.Contains(reported.Message, "CredentialsBinding ns/infra "+text) {
+		if reported := w.Secrets.Ledger.Get(client.ObjectKey{Namespace: "ns", Name: "s"}).Reported; !strings.Contains(reported.Message, "CredentialsBinding ns/infra "+text) {
 			t.Errorf("reported %+v, want that the binding %s", reported, text)
 		}
 	}
 	bindings["ns/infra"] = "banana"
-	w.pass(time.Minute) // one Secret gets few tokens at once
+	w.Pass(time.Minute) // one Secret gets few tokens at once
 	subject("sub:u1")
 }
 
 // An identity that is being deleted gives tokens to Secrets of its bindings, and to no others.
-func TestSecretOfABindingOfADeletedIdentity(t *testing.T) {
+func TestDeletedIdentityServesBindingsAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret     *corev1.Secret
 		finalizers []string
 		tokens     int
 	}{
 		"by a binding":           {bound("ns", "s", "infra"), []string{v1alpha1.FinalizerBindings}, 1},
-		"by name":                {labelled("ns", "s", "banana"), []string{v1alpha1.FinalizerBindings}, 0},
+		"by name":                {deliverytest.LabeledSecret("ns", "s", "banana"), []string{v1alpha1.FinalizerBindings}, 0},
 		"released, by a binding": {bound("ns", "s", "infra"), []string{"other"}, 0},
 	} {
-		w := newWorld(t, test.secret)
-		wi := w.addIdentity("ns", "banana", "u1")
-		wi.DeletionTimestamp, wi.Finalizers = &metav1.Time{Time: start0}, test.finalizers
-		w.requestor.Bindings = boundTo{"ns/infra": "banana"}
-		w.look("ns/s")
-		if len(w.tokens) != test.tokens {
-			t.Errorf("%s: %d tokens, want %d", name, len(w.tokens), test.tokens)
+		w := deliverytest.New(t, test.secret)
+		wi := w.AddIdentity("ns", "banana", "u1")
+		wi.DeletionTimestamp, wi.Finalizers = &metav1.Time{Time: deliverytest.Start}, test.finalizers
+		w.Secrets.Bindings = boundTo{"ns/infra": "banana"}
+		w.Look("ns/s")
+		if len(w.Tokens) != test.tokens {
+			t.Errorf("%s: %d tokens, want %d", name, len(w.Tokens), test.tokens)
 		}
 	}
 }
