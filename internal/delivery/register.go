@@ -116,27 +116,31 @@ func accountList() *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"}}
 }
 
+// indexes are those of cached Secrets.
+func indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		identityIndex: func(object client.Object) []string {
+			annotations := object.GetAnnotations()
+			return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + annotations[v1alpha1.AnnotationName]}
+		},
+		bindingIndex: func(object client.Object) []string {
+			annotations := object.GetAnnotations()
+			if name, bound := annotations[v1alpha1.AnnotationBinding]; bound {
+				return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + name}
+			}
+			return nil
+		},
+		accounts.Index: accounts.IndexValues,
+	}
+}
+
 // register connects the controllers with what they watch.
 func (a *Agent) register(config Config) error {
 	ctx := context.Background()
-	indexer := a.manager.GetFieldIndexer()
-	if err := indexer.IndexField(ctx, &corev1.Secret{}, identityIndex, func(object client.Object) []string {
-		annotations := object.GetAnnotations()
-		return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + annotations[v1alpha1.AnnotationName]}
-	}); err != nil {
-		return err
-	}
-	if err := indexer.IndexField(ctx, &corev1.Secret{}, bindingIndex, func(object client.Object) []string {
-		annotations := object.GetAnnotations()
-		if name, bound := annotations[v1alpha1.AnnotationBinding]; bound {
-			return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + name}
+	for name, values := range indexes() {
+		if err := a.manager.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, name, values); err != nil {
+			return err
 		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := indexer.IndexField(ctx, &corev1.Secret{}, accounts.Index, accounts.IndexValues); err != nil {
-		return err
 	}
 	if a.watch != nil {
 		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager, source.Func(a.served.Start)); err != nil {
