@@ -41,7 +41,7 @@ var classes = []class{
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+/(apiservertest|authoritytest|clustertest|contextstest|deliverytest|externalsignertest|keystoretest|oidctest|relyingpartytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(admissiontest|apiservertest|authoritytest|clustertest|contextstest|deliverytest|externalsignertest|keystoretest|oidctest|relyingpartytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.

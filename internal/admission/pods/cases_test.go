@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
@@ -129,7 +129,7 @@ func decide(t testing.TB, raw []byte, f facts) decision {
 		}
 		return decision{Denial: result.Denial}
 	}
-	patched := apply(t, raw, result.Patch)
+	patched := admissiontest.Apply(t, raw, result.Patch)
 	var original, changed any
 	if err := json.Unmarshal(raw, &original); err != nil {
 		t.Fatal(err)
@@ -150,26 +150,6 @@ func decide(t testing.TB, raw []byte, f facts) decision {
 		t.Errorf("warnings of the second time (-first +second):\n%s", diff)
 	}
 	return decision{Warnings: result.Warnings, Patch: result.Patch}
-}
-
-func apply(t testing.TB, raw []byte, operations []pods.Operation) []byte {
-	t.Helper()
-	if len(operations) == 0 {
-		return raw
-	}
-	text, err := json.Marshal(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patched, err := patch.Apply(raw)
-	if err != nil {
-		t.Fatalf("apply %s to %s: %v", text, raw, err)
-	}
-	return patched
 }
 
 // missing names the first value of before that is not in after: members may be added to objects, and elements to the ends of

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -23,7 +24,7 @@ func runningPod(t testing.TB, added ...corev1.EphemeralContainer) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patched := apply(t, text, pods.Decide(running.request(&pod)).Patch)
+	patched := admissiontest.Apply(t, text, pods.Decide(running.request(&pod)).Patch)
 	unmarshal(t, patched, &pod)
 	before := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "before"}}
 	pod.Spec.EphemeralContainers = append([]corev1.EphemeralContainer{before}, added...)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
 )
 
@@ -29,7 +30,7 @@ func stored(t *testing.T, name string) (*corev1.Pod, facts, pods.Result) {
 		t.Fatal(err)
 	}
 	result := pods.Decide(f.request(&asked))
-	if err := json.Unmarshal(apply(t, raw, result.Patch), &pod); err != nil {
+	if err := json.Unmarshal(admissiontest.Apply(t, raw, result.Patch), &pod); err != nil {
 		t.Fatal(err)
 	}
 	return &pod, f, result
@@ -57,7 +58,7 @@ func TestRequestedPodIsDecidedOnAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			var admitted corev1.Pod
-			if err := json.Unmarshal(apply(t, raw, again.Patch), &admitted); err != nil {
+			if err := json.Unmarshal(admissiontest.Apply(t, raw, again.Patch), &admitted); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(pod, &admitted, cmpopts.EquateEmpty()); diff != "" {

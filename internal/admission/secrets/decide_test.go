@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/target"
@@ -101,39 +101,12 @@ func written(t *testing.T, r secrets.Request) (map[string][]byte, secrets.Result
 	if result.Denial != nil {
 		return nil, result
 	}
-	after := patched(t, r.Secret, result.Patch)
+	after := admissiontest.Patched(t, r.Secret, result.Patch)
 	r.Secret = after
 	if second := secrets.Decide(r); second.Denial != nil || len(second.Patch) > 0 {
 		t.Errorf("on the patched Secret: %+v, want nothing", second)
 	}
 	return after.Data, result
-}
-
-func patched(t *testing.T, s *corev1.Secret, operations []secrets.Operation) *corev1.Secret {
-	t.Helper()
-	if len(operations) == 0 {
-		return s
-	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if raw, err = patch.Apply(raw); err != nil {
-		t.Fatalf("apply %s: %v", text, err)
-	}
-	after := &corev1.Secret{}
-	if err := json.Unmarshal(raw, after); err != nil {
-		t.Fatal(err)
-	}
-	return after
 }
 
 func ofImages(s *corev1.Secret) { s.Type = corev1.SecretTypeDockerConfigJson }

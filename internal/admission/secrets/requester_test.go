@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -63,7 +64,7 @@ func TestRequester(t *testing.T) {
 			if result.Denial != nil {
 				t.Fatalf("refused: %s", result.Denial.Message)
 			}
-			got, _ := tokensecret.RequestedBy(patched(t, test.secret, result.Patch))
+			got, _ := tokensecret.RequestedBy(admissiontest.Patched(t, test.secret, result.Patch))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("the user that is kept (-want +got):\n%s", diff)
 			}
