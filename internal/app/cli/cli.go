@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/credence-id/credence/internal/app/cli/access"
 	"github.com/credence-id/credence/internal/app/cli/account"
@@ -45,6 +46,8 @@ type Options struct {
 	After func(time.Duration, func()) (stop func() bool)
 	// CompletionTimeout is how long the completion of a word may take. 0: three seconds.
 	CompletionTimeout time.Duration
+	// Limiter limits the requests to API servers. nil: fifty within a second, to each of them.
+	Limiter flowcontrol.RateLimiter
 }
 
 // New returns the root of the command tree. Further commands may be added to it before Run.
@@ -73,6 +76,7 @@ person must log in first.`,
 	root.SetFlagErrorFunc(flagFailure)
 
 	kube := connection.New()
+	kube.Limiter = options.Limiter
 	kube.CompletionTimeout = cmp.Or(options.CompletionTimeout, kube.CompletionTimeout)
 	kube.AddFlags(root.PersistentFlags())
 	root.PersistentPreRunE = kube.RefuseWithoutEffect(root.PersistentFlags())

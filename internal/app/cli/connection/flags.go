@@ -23,6 +23,8 @@ type Flags struct {
 	Config *genericclioptions.ConfigFlags
 	// CompletionTimeout is how long a completion may take.
 	CompletionTimeout time.Duration
+	// Limiter limits the requests to API servers. nil: one for each of them.
+	Limiter flowcontrol.RateLimiter
 }
 
 // New returns the flags, which AddFlags adds to a command.
@@ -80,7 +82,7 @@ func (c *Flags) Open(warnings io.Writer) (*cluster.API, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openConfig(config, warnings)
+	return c.openConfig(config, warnings)
 }
 
 // OpenAs returns the API of the cluster for another user, whom the user must be allowed to impersonate. A user that is impersonated
@@ -94,7 +96,7 @@ func (c *Flags) OpenAs(user string, warnings io.Writer) (*cluster.API, error) {
 		return nil, fmt.Errorf("as %s, user %s can't be impersonated: leave out --as", config.Impersonate.UserName, user)
 	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return openConfig(config, warnings)
+	return c.openConfig(config, warnings)
 }
 
 // config is that of the cluster, and of the user of the flags.
@@ -126,7 +128,7 @@ func (c *Flags) OpenFile(file string, warnings io.Writer) (*cluster.API, error) 
 	if !rest.IsConfigTransportTLS(*config) {
 		return nil, c.plainFailure(loader, config.Host)
 	}
-	return openConfig(config, warnings)
+	return c.openConfig(config, warnings)
 }
 
 // A command sends at most fifty requests within a second.
@@ -135,10 +137,12 @@ const (
 	burst     = 10
 )
 
-func openConfig(config *rest.Config, warnings io.Writer) (*cluster.API, error) {
+func (c *Flags) openConfig(config *rest.Config, warnings io.Writer) (*cluster.API, error) {
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.UserAgent = "credence/" + version.Read().Version
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(sustained, burst)
+	if config.RateLimiter = c.Limiter; c.Limiter == nil {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(sustained, burst)
+	}
 	if config.Timeout == 0 {
 		config.Timeout = timeout(config)
 	}
