@@ -1,0 +1,6 @@
+//go:build !windows
+
+package clitest
+
+// exe ends the name of a program.
+const exe = ""

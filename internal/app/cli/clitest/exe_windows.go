@@ -1,0 +1,4 @@
+package clitest
+
+// exe ends the name of a program.
+const exe = ".exe"
