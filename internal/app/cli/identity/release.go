@@ -80,7 +80,8 @@ func (r *release) run(cmd *cobra.Command, name string) error {
 	}
 	request := connection.Request{Namespace: namespace, Name: name, Program: cmd.Root().DisplayName()}
 	defer r.WaitingFor("the deletion of WorkloadIdentity " + namespace + "/" + name)()
-	over := time.After(patience)
+	over, stop := r.After(patience)
+	defer stop()
 	for {
 		again, err := r.try(cmd.Context(), api, request)
 		if !again {
