@@ -40,6 +40,7 @@ var shortWaits = map[string]string{
 	"test/bench/client.go: http.Client 30 * time.Second":                                         "a server that takes so long has failed the measurement",
 	"test/bench/discovery.go: http.Client 10 * time.Second":                                      "a server that takes so long has failed the measurement",
 	"test/sdk/minio_test.go: time.After 100 * time.Millisecond":                                  "a pause between two looks",
+	"internal/app/cli/renew/testdata/secrets.txtar: --timeout 1ms":                               "the token is never renewed: the sooner it ends, the shorter the test",
 	"test/login/child_test.go: time.AfterFunc 10 * time.Second":                                  "it kills a program whose input has ended, after the test",
 }
 

@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,7 +23,7 @@ import (
 )
 
 // objectsFake serves the objects in a file of YAML documents, as an API server would get and list them: with selectors,
-// pages, and what a user may not do. Documents of kind Deny set that: user, verb, resource, and with "namespaces: all" only
+// pages, and what a user may not do; and keeps those that a request writes. Documents of kind Deny set that: user, verb, resource, and with "namespaces: all" only
 // for requests that are for all of them. Documents of kind Use list which user may use which identity, or
 // the object of their verb and resource. $NAME of a script's
 // variables is replaced in the file, and stringData becomes data. No user may create pods. Two more files of
@@ -34,6 +36,7 @@ type objectsFake struct {
 	reading sync.Mutex
 	text    string // that the objects were read from: a command sends many requests for one
 	read    []fakeObject
+	renewed atomic.Int64 // tokens
 }
 
 type fakeObject struct {
@@ -115,7 +118,7 @@ func fakeResource(kind string) string {
 
 // fakeKind is the kind of a resource that is listed.
 func fakeKind(resource string) string {
-	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "Node", "ServiceAccount", "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "SecretBinding", "WorkloadCluster", "ContextKind", "ContextDelivery", "Shoot", "BackupBucket", "EndpointSlice",
+	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "Node", "ServiceAccount", "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "SecretBinding", "WorkloadCluster", "ContextKind", "ContextDelivery", "Shoot", "BackupBucket", "EndpointSlice", "GMSACredentialSpec",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicyBinding"} {
 		if fakeResource(kind) == resource {
 			return kind
@@ -135,6 +138,10 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.37.1"})
 		return
 	}
+	if len(path) == 1 {
+		f.serveGroups(w, path[0])
+		return
+	}
 	group := "v1"
 	if path[0] == "apis" {
 		group, path = path[1]+"/"+path[2], path[3:]
@@ -148,8 +155,14 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(path) == 0: // what a group serves
 		f.get(w, r, "v1", "", "apiresourcelists", group)
-	case path[0] == "subjectaccessreviews", path[0] == "selfsubjectaccessreviews":
+	case path[0] == "subjectaccessreviews", path[0] == "selfsubjectaccessreviews", path[0] == "localsubjectaccessreviews":
 		f.review(w, r)
+	case path[0] == "selfsubjectrulesreviews":
+		f.reviewRules(w, r)
+	case path[0] == "selfsubjectreviews":
+		Answer(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{
+			"username": r.Header.Get("Impersonate-User"), "groups": []string{"system:authenticated"},
+		}}})
 	case path[0] == "tokenreviews":
 		Answer(w, http.StatusCreated, map[string]any{"status": map[string]string{"error": f.setting("review-error")}})
 	case r.Method == http.MethodPost && path[0] == "pods":
@@ -157,6 +170,10 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Code: 403, Reason: "Forbidden", Details: &metav1.StatusDetails{Kind: "pods"},
 			Message: fmt.Sprintf("pods is forbidden: User %q cannot create resource \"pods\" in API group \"\" in the namespace %q", r.Header.Get("Impersonate-User"), namespace),
 		})
+	case r.Method == http.MethodPost && len(path) == 1:
+		f.write(w, r, place{group, namespace, path[0], ""})
+	case (r.Method == http.MethodPut || r.Method == http.MethodPatch) && len(path) == 2:
+		f.write(w, r, place{group, namespace, path[0], path[1]})
 	case len(path) == 2:
 		f.get(w, r, group, namespace, path[0], path[1])
 	default:
@@ -284,4 +301,19 @@ func startSecondCluster(ts *testscript.TestScript) {
 	url, authorities := serveTLS(ts, &objectsFake{file: workFile(ts, "identities.yaml"), variable: ts.Getenv})
 	write(ts, "second.crt", string(authorities))
 	write(ts, "identity.kubeconfig", kubeconfig(url, "second.crt", "garden"))
+}
+
+// reviewRules answers a SelfSubjectRulesReview from the documents of kind Use.
+func (f *objectsFake) reviewRules(w http.ResponseWriter, r *http.Request) {
+	var review authorizationv1.SelfSubjectRulesReview
+	decode(r, &review)
+	for _, o := range f.objects() {
+		namespace, name, _ := strings.Cut(o.Identity, "/")
+		if o.Kind == "Use" && o.User == r.Header.Get("Impersonate-User") && namespace == review.Spec.Namespace {
+			review.Status.ResourceRules = append(review.Status.ResourceRules, authorizationv1.ResourceRule{
+				Verbs: []string{cmp.Or(o.Verb, "use")}, APIGroups: []string{"*"}, Resources: []string{cmp.Or(o.Resource, "workloadidentities")}, ResourceNames: []string{name},
+			})
+		}
+	}
+	Answer(w, http.StatusCreated, review)
 }
