@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
-// What can't work is refused before anything is stored or served, and the error names the flag.
+// Settings that can't work are refused before anything is stored or served, and the error names the flag.
 func TestCommandRefusesWhatCannotWork(t *testing.T) {
 	folder := t.TempDir()
 	kubeconfig, open := filepath.Join(folder, "kubeconfig"), filepath.Join(folder, "open")

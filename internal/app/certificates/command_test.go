@@ -33,7 +33,7 @@ func write(t *testing.T, name, text string) string {
 const unreachable = `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],
 	"contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]}`
 
-// What can't work is refused before the cluster is called, and the error names the flag.
+// Settings that can't work are refused before the cluster is called, and the error names the flag.
 func TestCommandRefusesWhatCannotWork(t *testing.T) {
 	kubeconfig := write(t, "kubeconfig", unreachable)
 	key := write(t, "key", "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n")

@@ -24,7 +24,7 @@ func kubeconfigOf(server string) string {
 	return `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "` + server + `"}}], "contexts": [{"name": "a", "context": {"cluster": "c"}}]}`
 }
 
-// What can't work is refused before the cluster is called, and the error names the flag.
+// Settings that can't work are refused before the cluster is called, and the error names the flag.
 func TestCommandRefusesWhatCannotWork(t *testing.T) {
 	kubeconfig := write(t, kubeconfigOf("http://127.0.0.1:1"))
 	for name, test := range map[string]struct {

@@ -22,7 +22,7 @@ func write(t *testing.T, text string) string {
 
 const registries = "registries:\n- {images: registry.example.com, audiences: [registry], exchange: token-server}\n"
 
-// What can't work is refused before the cluster is called, and the error names the flag.
+// Settings that can't work are refused before the cluster is called, and the error names the flag.
 func TestCommandRefusesWhatCannotWork(t *testing.T) {
 	good := write(t, registries)
 	for name, test := range map[string]struct {

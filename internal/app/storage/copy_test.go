@@ -85,7 +85,7 @@ func TestCopyIsRefusedWhileAServerAnswers(t *testing.T) {
 	}
 	code = http.StatusForbidden
 	if _, err := run(t, args...); err == nil || !strings.Contains(err.Error(), "check that no API server of Credence runs") {
-		t.Errorf("an answer that says nothing: %v", err)
+		t.Errorf("a refusal: %v", err)
 	}
 	if _, err := run(t, append(args, "--kubeconfig", kubeconfig+".missing")...); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("no kubeconfig: %v", err)
