@@ -26,7 +26,7 @@ const (
 	auditKey = "/account"
 	// revisions is the policy that requires the right to all accounts of a namespace, where it can't know the account. All others name one.
 	revisions = Policies + "revisions"
-	failures = "validation.policy.admission.k8s.io/validation_failure"
+	failures  = "validation.policy.admission.k8s.io/validation_failure"
 
 	maxLine = 16 << 20
 	maxBad  = 5 // lines that are named
