@@ -34,7 +34,6 @@ var shortWaits = map[string]string{
 	"internal/credential/cache/lock_test.go: context.WithTimeout 50 * time.Millisecond":          "the lock is not released: the sooner it ends, the shorter the test",
 	"internal/externalsigner/follower_test.go: context.WithTimeout shortly":                      "no answer comes: the sooner it ends, the shorter the test",
 	"internal/relyingparty/conformance/defects_test.go: s.options.Timeout 10 * time.Millisecond": "no answer comes: the sooner it ends, the shorter the test",
-	"test/e2e/delivery_isolation_test.go: config.Timeout 2 * time.Second":                        "no answer comes: the sooner it ends, the shorter the test",
 	"test/install/load_test.go: config.Timeout patience":                                         "how long clients repeat what fails is what the test is about",
 	"test/install/load_test.go: time.Since patience":                                             "how long clients repeat what fails is what the test is about",
 	"test/bench/client.go: http.Client 30 * time.Second":                                         "a server that takes so long has failed the measurement",

@@ -1,8 +1,8 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
@@ -107,8 +107,36 @@ func allowed(t *testing.T, what string, err error) {
 	}
 }
 
+// patchable is a client of one kind of objects in a namespace.
+type patchable[T any] interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*T, error)
+}
+
+// patch changes an object by a merge patch.
+func patch[T any](t *testing.T, client patchable[T], name, content string, subresources ...string) error {
+	t.Helper()
+	_, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(content), metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// patchRefused holds that each of some changes of an object is refused.
+func patchRefused[T any](t *testing.T, client patchable[T], name string, patches map[string]string, words ...string) {
+	t.Helper()
+	for what, content := range patches {
+		refused(t, what+", of "+name, patch(t, client, name, content), words...)
+	}
+}
+
+// patchAllowed holds that each of some changes of an object is allowed.
+func patchAllowed[T any](t *testing.T, client patchable[T], name string, patches map[string]string) {
+	t.Helper()
+	for what, content := range patches {
+		allowed(t, what+", of "+name, patch(t, client, name, content))
+	}
+}
+
 // byBinding has a Secret name a binding in place of its identity.
-var byBinding = []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationName + `":null,"` + v1alpha1.AnnotationBinding + `":"infra"}}}`)
+const byBinding = `{"metadata":{"annotations":{"` + v1alpha1.AnnotationName + `":null,"` + v1alpha1.AnnotationBinding + `":"infra"}}}`
 
 // TestWhoMayLabelSecrets is the attack on every way to get tokens written into a Secret without the right to use the identity.
 func TestWhoMayLabelSecrets(t *testing.T) {
@@ -146,38 +174,28 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	plain.Labels = nil
 	_, err := secrets.Create(t.Context(), plain, metav1.CreateOptions{})
 	allowed(t, "a Secret without the label", err)
-	label := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":"` + v1alpha1.PurposeTokenRequestor + `"}}}`)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, label, metav1.PatchOptions{})
-	refused(t, "the label, added later", err, missing)
-	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, label, metav1.PatchOptions{})
-	allowed(t, "the label, added by one who may", err)
-	shoot := annotate(v1alpha1.AnnotationContextObject, `{"apiVersion":"a/v1","kind":"Shoot","name":"b","uid":"u"}`)
-	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, shoot, metav1.PatchOptions{})
-	refused(t, "a context that no token has", err, "names a a/v1 Shoot")
-	for annotation, value := range map[string]string{v1alpha1.AnnotationName: "cherry", v1alpha1.AnnotationNamespace: "kube-system"} {
-		_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(annotation, value), metav1.PatchOptions{})
-		refused(t, "another "+annotation, err, missing)
+	label := `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":"` + v1alpha1.PurposeTokenRequestor + `"}}}`
+	refused(t, "the label, added later", patch(t, secrets, "later", label), missing)
+	allowed(t, "the label, added by one who may", patch(t, hers, "later", label))
+	shoot := string(annotate(v1alpha1.AnnotationContextObject, `{"apiVersion":"a/v1","kind":"Shoot","name":"b","uid":"u"}`))
+	refused(t, "a context that no token has", patch(t, hers, "later", shoot), "names a a/v1 Shoot")
+	patchRefused(t, secrets, "later", map[string]string{
+		"another identity": string(annotate(v1alpha1.AnnotationName, "cherry")), "another namespace": string(annotate(v1alpha1.AnnotationNamespace, "kube-system")),
+	}, missing)
+	refused(t, "no identity any more", patch(t, secrets, "later", `{"metadata":{"annotations":{"`+v1alpha1.AnnotationName+`":null}}}`), v1alpha1.AnnotationName)
+	for _, client := range []corev1client.SecretInterface{secrets, hers} { // also one who may use the identity
+		refused(t, "a binding in place of the identity", patch(t, client, "later", byBinding), missing, "may not have tokens of CredentialsBinding "+namespace+"/infra")
 	}
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationName+`":null}}}`), metav1.PatchOptions{})
-	refused(t, "no identity any more", err, v1alpha1.AnnotationName)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, byBinding, metav1.PatchOptions{})
-	refused(t, "a binding in place of the identity", err, missing, "CredentialsBinding "+namespace+"/infra")
-	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, byBinding, metav1.PatchOptions{})
-	refused(t, "a binding, by one who may use the identity", err, missing, "CredentialsBinding "+namespace+"/infra")
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"config":"eDogMQo="}}`), metav1.PatchOptions{})
-	refused(t, "another config", err, "config is written by the agent")
+	refused(t, "another config", patch(t, secrets, "later", `{"data":{"config":"eDogMQo="}}`), "config is written by the agent")
+	refused(t, "another digest", patch(t, secrets, "later", string(annotate(v1alpha1.AnnotationInputs, "forged"))), "token-inputs is written by the agent")
 
 	// A change that does not concern the identity needs no right to it.
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{})
-	allowed(t, "an annotation of their own", err)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{})
-	allowed(t, "requesting a new token", err)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":["e2e.example/x"]}}`), metav1.PatchOptions{})
-	allowed(t, "a finalizer", err)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	allowed(t, "no finalizer any more", err)
-	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"theirs":"eA=="}}`), metav1.PatchOptions{})
-	allowed(t, "data of their own", err)
+	patchAllowed(t, secrets, "later", map[string]string{
+		"an annotation of their own": string(annotate("note", "x")), "requesting a new token": string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken)),
+		"data of their own": `{"data":{"theirs":"eA=="}}`,
+	})
+	allowed(t, "a finalizer", patch(t, secrets, "later", `{"metadata":{"finalizers":["e2e.example/x"]}}`))
+	allowed(t, "no finalizer any more", patch(t, secrets, "later", `{"metadata":{"finalizers":null}}`))
 	allowed(t, "deletion", secrets.Delete(t.Context(), "later", metav1.DeleteOptions{}))
 }
 
@@ -199,67 +217,54 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 	secrets := agent.CoreV1().Secrets(namespace)
 	eventually(t, func() error { return list(t, agent, namespace) })
 
-	for _, name := range []string{"plain", "kept"} {
-		if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"x": []byte("y")}}, metav1.CreateOptions{}); err != nil {
+	users := root.CoreV1().Secrets(namespace)
+	for _, secret := range []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Data: map[string][]byte{"x": []byte("y")}}, tokenSecret("labelled", namespace, "banana")} {
+		if _, err := users.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("labelled", namespace, "banana"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	const others = "no others"
-	_, err := secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"data":{"x":"eg=="}}`), metav1.PatchOptions{})
-	refused(t, "a Secret without the label", err, others)
-	_, err = secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":"`+v1alpha1.PurposeTokenRequestor+`"},"annotations":{"`+
-		v1alpha1.AnnotationName+`":"banana","`+v1alpha1.AnnotationNamespace+`":"`+namespace+`"}}}`), metav1.PatchOptions{})
-	refused(t, "labelling a Secret", err, others)
-	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":null}}}`), metav1.PatchOptions{})
-	refused(t, "taking the label away", err, others)
-	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, annotate(v1alpha1.AnnotationName, "cherry"), metav1.PatchOptions{})
-	refused(t, "another identity", err, "may not change which identity")
-	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, byBinding, metav1.PatchOptions{})
-	refused(t, "a binding in place of the identity", err, "may not change which identity")
-	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
-	allowed(t, "a token in a labelled Secret", err)
-	for what, patch := range map[string]string{
+	patchRefused(t, secrets, "plain", map[string]string{
+		"other data": `{"data":{"x":"eg=="}}`,
+		"the label": `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":"` + v1alpha1.PurposeTokenRequestor + `"},"annotations":{"` +
+			v1alpha1.AnnotationName + `":"banana","` + v1alpha1.AnnotationNamespace + `":"` + namespace + `"}}}`,
+	}, others)
+	refused(t, "taking the label away", patch(t, secrets, "labelled", `{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":null}}}`), others)
+	patchRefused(t, secrets, "labelled", map[string]string{"another identity": string(annotate(v1alpha1.AnnotationName, "cherry")), "a binding in place of the identity": byBinding}, "may not change which identity")
+	allowed(t, "a token in a labelled Secret", patch(t, secrets, "labelled", `{"data":{"token":"eA=="}}`))
+	patchRefused(t, secrets, "labelled", map[string]string{
 		"an owner":     `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
 		"a finalizer":  `{"metadata":{"finalizers":["e2e.example/x"]}}`,
 		"immutability": `{"immutable":true}`,
-	} {
-		_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what+" of a labelled Secret", err, "may not change who owns a Secret")
+	}, "may not change who owns a Secret")
+	for _, name := range []string{"labelled", "plain"} {
+		refused(t, "deleting the Secret "+name+" of a user", secrets.Delete(t.Context(), name, metav1.DeleteOptions{}), others)
 	}
-	refused(t, "deleting a Secret of a user", secrets.Delete(t.Context(), "labelled", metav1.DeleteOptions{}), others)
-	refused(t, "deleting a Secret without the label", secrets.Delete(t.Context(), "plain", metav1.DeleteOptions{}), others)
-	_, err = secrets.Create(t.Context(), tokenSecret("free", namespace, "banana"), metav1.CreateOptions{})
-	refused(t, "a Secret with any name", err, others)
-	_, err = secrets.Create(t.Context(), tokenSecret("credence-token-web-x", namespace, "banana"), metav1.CreateOptions{})
-	refused(t, "a Secret that no service account owns", err, others)
-	owned := func(context string) *corev1.Secret {
+	contextOf := func(account, namespace string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","name":"%s","namespace":"%s","uid":"u"}`, account, namespace)
+		}
+	}
+	create := func(change func(*corev1.Secret)) error {
 		secret := tokenSecret("credence-token-web-x", namespace, "banana")
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "web", UID: "u"}}
-		secret.Annotations[v1alpha1.AnnotationContextObject] = context
-		return secret
+		contextOf("web", namespace)(secret)
+		change(secret)
+		_, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
 	}
-	const context = `{"apiVersion":"v1","kind":"ServiceAccount","name":"%s","namespace":"%s","uid":"u"}`
-	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "other", namespace)), metav1.CreateOptions{})
-	refused(t, "a Secret whose owner is not its context", err, others)
-	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "web", "kube-system")), metav1.CreateOptions{})
-	refused(t, "a Secret for a service account of another namespace", err, others)
-	elsewhere := owned(fmt.Sprintf(context, "web", namespace))
-	elsewhere.Annotations[v1alpha1.AnnotationNamespace] = "kube-system"
-	_, err = secrets.Create(t.Context(), elsewhere, metav1.CreateOptions{})
-	refused(t, "an identity of another namespace", err, others)
-	kept := owned(fmt.Sprintf(context, "web", namespace))
-	kept.Finalizers = []string{"e2e.example/x"}
-	_, err = secrets.Create(t.Context(), kept, metav1.CreateOptions{})
-	refused(t, "a Secret with a finalizer", err, others)
-	fixed := owned(fmt.Sprintf(context, "web", namespace))
-	fixed.Immutable = new(true)
-	_, err = secrets.Create(t.Context(), fixed, metav1.CreateOptions{})
-	refused(t, "an immutable Secret", err, others)
-	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "web", namespace)), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	allowed(t, "its own Secret", err)
+	for what, change := range map[string]func(*corev1.Secret){
+		"with any name":                              func(s *corev1.Secret) { *s = *tokenSecret("free", namespace, "banana") },
+		"that no service account owns":               func(s *corev1.Secret) { *s = *tokenSecret(s.Name, namespace, "banana") },
+		"whose owner is not its context":             contextOf("other", namespace),
+		"for a service account of another namespace": contextOf("web", "kube-system"),
+		"with an identity of another namespace":      func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationNamespace] = "kube-system" },
+		"with a finalizer":                           func(s *corev1.Secret) { s.Finalizers = []string{"e2e.example/x"} },
+		"that is immutable":                          func(s *corev1.Secret) { s.Immutable = new(true) },
+	} {
+		refused(t, "a Secret "+what, create(change), others)
+	}
+	allowed(t, "its own Secret", create(func(*corev1.Secret) {}))
 
 	// Service accounts.
 	accounts := agent.CoreV1().ServiceAccounts(namespace)
@@ -267,8 +272,7 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 		Name: "web", Annotations: map[string]string{v1alpha1.AnnotationOperation: v1alpha1.OperationRenewToken, "note": "x"}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	const nothingElse = "nothing else"
-	for what, patch := range map[string]string{
+	patchRefused(t, accounts, "web", map[string]string{
 		"another annotation":        string(annotate("more", "x")),
 		"another value":             string(annotate("note", "y")),
 		"no annotation any more":    `{"metadata":{"annotations":{"note":null}}}`,
@@ -278,15 +282,11 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 		"an image pull secret":      `{"imagePullSecrets":[{"name":"plain"}]}`,
 		"automounting":              `{"automountServiceAccountToken":true}`,
 		"removal, and more with it": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationOperation + `":null,"more":"x"}}}`,
-	} {
-		_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what+" on a service account", err, nothingElse)
-	}
-	_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationOperation+`":null}}}`), metav1.PatchOptions{})
-	allowed(t, "removing the annotation of the request", err)
+	}, "nothing else")
+	allowed(t, "removing the annotation of the request", patch(t, accounts, "web", `{"metadata":{"annotations":{"`+v1alpha1.AnnotationOperation+`":null}}}`))
 
 	// Requests that its role does not allow.
-	_, err = agent.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "web", nil, metav1.CreateOptions{})
+	_, err := agent.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "web", nil, metav1.CreateOptions{})
 	refused(t, "a token of a service account", err, "forbidden")
 	_, err = agent.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{})
 	refused(t, "a role binding", err, "forbidden")
@@ -306,12 +306,7 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 	// The agent gets no token of the identity, and leaves the gate where it is.
 	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
-	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
-	eventually(t, func() error {
-		_, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
-		return err
-	})
+	shared.accountOf(t, namespace, "web", "banana")
 	pod := podOf("web")
 	pod.GenerateName, pod.Name, pod.Spec.SchedulingGates = "", "p", []corev1.PodSchedulingGate{{Name: "other.example/gate"}}
 	eventually(t, func() error {
@@ -384,92 +379,21 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 	refused(t, "deleting a pod", pods.Delete(t.Context(), "p", metav1.DeleteOptions{}), "forbidden")
 }
 
-// A pod that waits shows why, in a condition that programs can wait for.
-func TestAPodThatWaitsHasACondition(t *testing.T) {
-	inTurn(t)
-	namespace := shared.namespace(t)
-	shared.enable(t, namespace)
-	shared.awsIdentity(t, namespace, "banana", "dev")
-	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
-	core := shared.client(t).CoreV1()
-	eventually(t, func() error {
-		_, err := core.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
-		return err
-	})
-	var pod *corev1.Pod
-	eventually(t, func() (err error) {
-		pod, err = core.Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{})
-		return err
-	})
-	wait := func(status string) corev1.PodCondition {
-		shared.must(t, "", "kubectl", "wait", "--for=condition="+v1alpha1.ConditionTokenReady+"="+status, "pod/"+pod.Name, "-n", namespace, "--timeout=5m")
-		found, err := core.Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, condition := range found.Status.Conditions {
-			if condition.Type == v1alpha1.ConditionTokenReady {
-				return condition
-			}
-		}
-		t.Fatalf("the pod has the conditions %+v", found.Status.Conditions)
-		return corev1.PodCondition{}
-	}
-	var waits corev1.PodCondition
-	eventually(t, func() error { // at first the agent may not have been refused the identity yet
-		waits = wait("False")
-		if words := "the pod is not scheduled, as its Secret " + tokensecret.NameFor("web", "banana"); !strings.Contains(waits.Message, words) || !strings.Contains(waits.Message, "credence:agent:identities") {
-			return fmt.Errorf("the condition is %+v, want one with %q and the role that is missing", waits, words)
-		}
-		return nil
-	})
-	eventually(t, func() error {
-		if out := shared.must(t, "", "kubectl", "describe", "pod", pod.Name, "-n", namespace); !strings.Contains(out, v1alpha1.ConditionTokenReady) || !strings.Contains(out, "WaitingForToken") {
-			return fmt.Errorf("kubectl describe shows\n%s", out)
-		}
-		return nil
-	})
-	shared.explained(t, 1, []string{": admitted, but it does not start\n", "  condition   ", " SecretMissing: " + waits.Message}, "pod", pod.Name, "-n", namespace)
-	shared.letAgent(t, namespace)
-	if ready := wait("True"); ready.Reason != "TokensExist" || ready.Message != "the tokens of the pod exist" {
-		t.Errorf("the condition is %+v, after %+v", ready, waits)
-	}
-	eventually(t, func() error {
-		found, err := core.Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-		if err == nil && len(found.Spec.SchedulingGates) > 0 {
-			err = errors.New("the gate is still there")
-		}
-		return err
-	})
-}
-
 func TestAnnotationInANamespaceThatIsNotEnabled(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
 	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
-	annotated := func(name string) *corev1.ServiceAccount {
-		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}
-	}
-	_, err := accounts.Create(t.Context(), annotated("web"), metav1.CreateOptions{})
+	_, err := accounts.Create(t.Context(), account("web", "banana"), metav1.CreateOptions{})
 	refused(t, "the annotation", err, "kubectl label namespace "+namespace)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
-	refused(t, "the annotation, added later", err, "kubectl label namespace "+namespace)
+	shared.userOf(t, namespace, "web")
+	later := string(annotate(v1alpha1.AnnotationAccountIdentities, "banana"))
+	refused(t, "the annotation, added later", patch(t, accounts, "web", later), "kubectl label namespace "+namespace)
 	shared.enable(t, namespace)
-	eventually(t, func() error {
-		_, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
-		return err
-	})
+	eventually(t, func() error { return patch(t, accounts, "web", later) })
 }
 
 // enable lets service accounts of a namespace give their pods identities.
 func (p plane) enable(t *testing.T, namespace string) {
 	t.Helper()
-	patch := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":"` + v1alpha1.NamespaceEnabled + `"}}}`)
-	if _, err := p.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	label(t, p, t.Context(), namespace, `"`+v1alpha1.NamespaceEnabled+`"`)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
@@ -63,19 +62,6 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 		t.Errorf("a deletion of all: %d, warning %q", all.Code, all.Header.Get("Warning"))
 	}
 
-	// A second Secret that can't be served: a minute later at the latest it is known.
-	broken := tokenSecret("broken", namespace, "banana")
-	broken.Immutable = ptr.To(true)
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), broken, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	as("wait", "wi/banana", "--for=condition=Ready=false", "--timeout=5m")
-	eventually(t, func() error {
-		if out := as("get", "wi", "banana", "-o", "wide"); !strings.Contains(out, "1/2") || !strings.Contains(out, "SecretImmutable: Secret "+namespace+"/broken: ") {
-			return fmt.Errorf("with a failure:\n%s", out)
-		}
-		return nil
-	})
 	// Nothing but status has changed, by the agent's own entry.
 	wi := shared.identity(t, namespace, "banana")
 	if len(wi.Status.Deliveries) != 1 || wi.Status.Deliveries[0].Reporter != agentUser || wi.Generation != 1 || !strings.Contains(wi.Status.Sub, namespace+":banana:"+string(wi.UID)) {
@@ -152,50 +138,5 @@ func TestWhatReportersMayChange(t *testing.T) {
 	}
 	if ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != "UseDenied" {
 		t.Errorf("Ready is %+v", ready)
-	}
-}
-
-// A cluster reports on the identities that it may have, whatever RBAC gives its users beside them.
-func TestReportsOfWorkloadClusters(t *testing.T) {
-	inTurn(t)
-	ours, theirs := shared.namespace(t), shared.namespace(t)
-	east, lost := "east-of-"+ours, joined("lost-of-"+ours)
-	for _, namespace := range []string{ours, theirs} {
-		shared.create(t, namespace, "one", "generic", "a")
-		for _, name := range []string{east, lost} {
-			shared.bind(t, namespace, "credence:agent:identities", user(name))
-		}
-	}
-	shared.joinCluster(t, east, []string{east}, []string{ours})
-	report := func(caller, namespace string) response {
-		return do(t, shared.as(t, caller), "POST", identitiesPath(namespace)+"/one/delivery", "application/json",
-			`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"DeliveryReport","spec":{"secrets":1,"delivered":0}}`)
-	}
-	// Once the server knows the cluster.
-	eventually(t, func() error {
-		return wantAnswer(do(t, shared.as(t, east), "POST", tokenPath(theirs, "one"), "application/json", tokenRequest(`{}`)), 403, "may not have identities of the namespace "+theirs)
-	})
-	if err := wantAnswer(report(east, theirs), 403, "may not have identities of the namespace "+theirs); err != nil {
-		t.Error(err)
-	}
-	for _, test := range []struct {
-		caller, namespace string
-		code              int
-		words             string
-	}{{east, ours, 201, ""}, {lost, ours, 403, "is in no WorkloadCluster"}} {
-		eventually(t, func() error { return wantAnswer(report(test.caller, test.namespace), test.code, test.words) })
-	}
-	for _, namespace := range []string{ours, theirs} {
-		wi := shared.identity(t, namespace, "one")
-		reporters := 0
-		for _, delivery := range wi.Status.Deliveries {
-			if delivery.Reporter != east || namespace != ours {
-				t.Errorf("%s/one has a report of %s", namespace, delivery.Reporter)
-			}
-			reporters++
-		}
-		if reporters == 0 && namespace == ours {
-			t.Error("the report of the own identity is missing")
-		}
 	}
 }

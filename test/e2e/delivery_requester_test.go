@@ -1,23 +1,22 @@
 package e2e_test
 
 import (
-	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	registrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
@@ -27,13 +26,36 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// Once the user who labelled a Secret may not use the identity any more, no token is written, until another user takes it over.
+// A Secret is filled on behalf of the user or service account that labelled it. Once the user may not use the identity any more, no token is written,
+// until another user takes it over.
 func TestUseTakenFromTheRequester(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
 	shared.letAgent(t, namespace)
+	// A service account of a controller labels a Secret, with the extra values of its token.
+	for _, role := range []string{"admin", "credence:workloadidentities:user"} {
+		shared.bind(t, namespace, role, rbacv1.Subject{Kind: "ServiceAccount", Name: "gitops", Namespace: namespace})
+	}
+	shared.userOf(t, namespace, "gitops")
+	bound, err := shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "gitops", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gitops, err := kubernetes.NewForConfig(shared.bearer(t, bound.Status.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := gitops.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("gitops", namespace, "banana"), metav1.CreateOptions{})
+		return err
+	})
+	of, _ := shared.awaitToken(t, namespace, "gitops", nil)
+	if user, _ := tokensecret.RequestedBy(of); user.Name != "system:serviceaccount:"+namespace+":gitops" || user.UID == "" || len(user.Extra) == 0 {
+		t.Errorf("the Secret is filled on behalf of %+v, want the service account with its extra values", user)
+	}
+
 	shared.admin(t, namespace, "jane")
 	bob := shared.admin(t, namespace, "bob").CoreV1().Secrets(namespace)
 	shared.letUse(t, namespace, "jane")
@@ -55,39 +77,27 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 
 	// A user who may not use the identity changes other things of the Secret, and leaves the recorded user as it was.
 	secrets := shared.client(t).CoreV1().Secrets(namespace)
-	for what, patch := range map[string]string{
+	for what, content := range map[string]string{
 		"a note":             string(annotate("note", "x")),
 		"jane's groups":      string(annotate(v1alpha1.AnnotationRequesterGroups, "system:masters")),
 		"no user":            `{"metadata":{"annotations":{"` + v1alpha1.AnnotationRequester + `":null}}}`,
 		"no user and groups": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationRequester + `":null,"` + v1alpha1.AnnotationRequesterGroups + `":null}}}`,
 	} {
-		_, err := bob.Patch(t.Context(), "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		allowed(t, what, err)
+		allowed(t, what, patch(t, bob, "s", content))
 		now, err := secrets.Get(t.Context(), "s", metav1.GetOptions{})
 		if kept, _ := tokensecret.RequestedBy(now); err != nil || fmt.Sprint(kept) != fmt.Sprint(user) {
 			t.Errorf("%s: the Secret is filled on behalf of %+v, %v", what, kept, err)
 		}
 	}
-	takeOver := annotate(v1alpha1.AnnotationRequester, "me")
-	_, err = bob.Patch(t.Context(), "s", types.MergePatchType, takeOver, metav1.PatchOptions{})
-	refused(t, "taking it over without the right", err, "bob may not have tokens")
+	takeOver := string(annotate(v1alpha1.AnnotationRequester, "me"))
+	refused(t, "taking it over without the right", patch(t, bob, "s", takeOver), "bob may not have tokens")
 
 	// The right goes; renewals end.
 	if err := shared.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	shared.letAgent(t, namespace)
-	eventually(t, func() error {
-		if _, err := secrets.Patch(t.Context(), "s", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, warning := range shared.warnings(t, namespace) {
-			if strings.Contains(warning, "Secret/s UseDenied: jane, on whose behalf") {
-				return nil
-			}
-		}
-		return fmt.Errorf("no Event of jane's missing right: %q", shared.warnings(t, namespace))
-	})
+	shared.renewalIsDenied(t, namespace, "s", "jane")
 	_, last := shared.awaitToken(t, namespace, "s", nil)
 	if out := shared.must(t, "", "kubectl", "credence", "get", "-n", namespace, "-o", "wide"); !strings.Contains(out, "REQUESTED BY") || !strings.Contains(out, "jane") || !strings.Contains(out, "UseDenied") {
 		t.Errorf("credence get shows\n%s", out)
@@ -96,10 +106,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 	// Bob gets it, and takes the Secret over.
 	shared.bind(t, namespace, "admin", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "bob"})
 	shared.letUse(t, namespace, "bob")
-	eventually(t, func() error {
-		_, err := bob.Patch(t.Context(), "s", types.MergePatchType, takeOver, metav1.PatchOptions{})
-		return err
-	})
+	eventually(t, func() error { return patch(t, bob, "s", takeOver) })
 	got, now := shared.awaitToken(t, namespace, "s", func(c carried) bool { return c.ID != last.ID })
 	if user, _ := tokensecret.RequestedBy(got); user.Name != "bob" {
 		t.Errorf("the Secret is filled on behalf of %+v, want bob", user)
@@ -109,39 +116,21 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 	}
 }
 
-// A service account of a controller labels a Secret, with the extra values of its token.
-func TestAServiceAccountLabelsASecret(t *testing.T) {
-	inTurn(t)
-	namespace := shared.namespace(t)
-	root := shared.client(t)
-	shared.enable(t, namespace)
-	shared.awsIdentity(t, namespace, "banana", "dev")
-	shared.letAgent(t, namespace)
-	for _, role := range []string{"admin", "credence:workloadidentities:user"} {
-		shared.bind(t, namespace, role, rbacv1.Subject{Kind: "ServiceAccount", Name: "gitops", Namespace: namespace})
-	}
+// renewalIsDenied requests new tokens until an Event reports that the user on whose behalf a Secret is filled may not use the identity any more.
+func (p plane) renewalIsDenied(t *testing.T, namespace, secret, user string) {
+	t.Helper()
 	eventually(t, func() error {
-		_, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "gitops"}}, metav1.CreateOptions{})
-		return err
+		if err := patch(t, p.client(t).CoreV1().Secrets(namespace), secret, string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken))); err != nil {
+			t.Fatal(err)
+		}
+		warnings := p.warnings(t, namespace)
+		if !slices.ContainsFunc(warnings, func(w string) bool {
+			return strings.Contains(w, "Secret/"+secret+" UseDenied: "+user+", on whose behalf")
+		}) {
+			return fmt.Errorf("no Event of the missing right of %s: %q", user, warnings)
+		}
+		return nil
 	})
-	bound, err := root.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "gitops", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(shared.config(t))
-	config.BearerToken = bound.Status.Token
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() error {
-		_, err := client.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("s", namespace, "banana"), metav1.CreateOptions{})
-		return err
-	})
-	got, _ := shared.awaitToken(t, namespace, "s", nil)
-	if user, _ := tokensecret.RequestedBy(got); user.Name != "system:serviceaccount:"+namespace+":gitops" || user.UID == "" || len(user.Extra) == 0 {
-		t.Errorf("the Secret is filled on behalf of %+v, want the service account with its extra values", user)
-	}
 }
 
 // Whatever webhooks make of a Secret, it is filled on behalf of the user who labels it alone.
@@ -168,7 +157,7 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(forge))
 	defer server.Close()
-	shared.mutatingWebhook(t, namespace, server, registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}})
+	shared.mutatingWebhook(t, namespace, server, "secrets")
 	create := func(annotation, value string) error {
 		secret := tokenSecret("s", namespace, "banana")
 		secret.Annotations["forge"], secret.Annotations["as"] = annotation, value
@@ -190,14 +179,13 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 	refused(t, "no user", create(v1alpha1.AnnotationRequester, ""), words)
 	allowed(t, "another annotation", create("note", "x"))
 
-	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: map[string]string{"forge": "note", "as": "x"}}}
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	forged := map[string]string{"forge": "note", "as": "x"}
 	labelled := tokenSecret("labelled", namespace, "banana")
-	labelled.Annotations["forge"], labelled.Annotations["as"] = "note", "x"
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), labelled, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	maps.Copy(labelled.Annotations, forged)
+	for _, secret := range []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: forged}}, labelled} {
+		if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	update := func(name string, change func(*corev1.Secret)) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -223,26 +211,10 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 }
 
 // mutatingWebhook has a server change objects of a namespace, after all other webhooks.
-func (p plane) mutatingWebhook(t *testing.T, namespace string, server *httptest.Server, rule registrationv1.Rule) {
+func (p plane) mutatingWebhook(t *testing.T, namespace string, server *httptest.Server, resource string) {
 	t.Helper()
-	webhooks := p.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
-	name := "z-e2e-" + namespace
-	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
-	if _, err := webhooks.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []registrationv1.MutatingWebhook{{
-			Name: "e2e.example.com",
-			ClientConfig: registrationv1.WebhookClientConfig{
-				URL:      ptr.To(server.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			Rules:                   []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}, Rule: rule}},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
-			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
-			ReinvocationPolicy:      ptr.To(registrationv1.IfNeededReinvocationPolicy),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.applied(t, fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"z-e2e-%[1]s"},"webhooks":[{"name":"e2e.example.com",
+		"clientConfig":{"url":%[2]q,"caBundle":%[3]q},"rules":[{"operations":["CREATE","UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":[%[4]q]}],
+		"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%[1]q}},"sideEffects":"None","reinvocationPolicy":"IfNeeded","admissionReviewVersions":["v1"]}]}`,
+		namespace, server.URL, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), resource))
 }

@@ -1,15 +1,11 @@
 package e2e_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -32,14 +28,7 @@ func (p plane) credence(t *testing.T, code int, words []string, args ...string) 
 func TestRenewCommand(t *testing.T) {
 	t.Parallel()
 	namespace := shared.accountWithIdentities(t, "banana")
-	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "api", Namespace: namespace})
-	root := shared.client(t).CoreV1()
-	eventually(t, func() error {
-		_, err := root.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "api", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"},
-		}}, metav1.CreateOptions{})
-		return err
-	})
+	shared.accountOf(t, namespace, "api", "banana")
 	lea, ann, eve := "lea-"+namespace, "ann-"+namespace, "eve-"+namespace
 	shared.admin(t, namespace, lea)
 	shared.role(t, namespace, "accounts", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "patch"}}}, ann)
@@ -71,21 +60,14 @@ func TestRenewCommand(t *testing.T) {
 
 	// Without the right to see Secrets it is requested and not seen; without the right to patch, nothing is requested.
 	renews(ann, 0, []string{"ServiceAccount " + namespace + "/api: new tokens were requested\n", "whether tokens are renewed is not seen", `cannot list resource "secrets"`}, "sa/api")
-	eventually(t, func() error {
-		if _, now := shared.awaitToken(t, namespace, other, nil); now.ID == others.ID {
-			return fmt.Errorf("the token is that of before")
-		}
-		return nil
-	})
+	shared.awaitToken(t, namespace, other, func(c carried) bool { return c.ID != others.ID })
 	renews(ann, 1, []string{`cannot patch resource "secrets"`}, "secret/"+name)
 	renews(eve, 1, []string{`cannot get resource "serviceaccounts"`}, "sa/web")
 	renews(eve, 1, []string{"the Secrets were not looked at"}, "--all", "--identity", "banana")
 	is("users without the right", false, name, &before)
 
 	// Objects without tokens.
-	if _, err := root.Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "static"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	shared.must(t, "", "kubectl", "create", "secret", "generic", "static", "-n", namespace)
 	renews(lea, 1, []string{"error: Secret " + namespace + "/static has no label authentication.gardener.cloud/purpose=workload-identity-token-requestor"}, "secret/static")
 	renews(lea, 1, []string{"error: no ContextKind makes configmaps contexts of tokens, so nothing follows an annotation of them"}, "cm/kube-root-ca.crt")
 	renews(lea, 2, []string{"have no tokens of their own", "--all --identity NAME"}, "wi/banana")

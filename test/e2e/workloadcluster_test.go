@@ -10,12 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
-	"github.com/credence-id/credence/internal/membership"
 )
 
 const workloadClustersPath = "/apis/identity.credence.dev/v1alpha1/workloadclusters"
@@ -102,6 +100,24 @@ func TestWorkloadClusters(t *testing.T) {
 	}
 	if got := request(shared.as(t, west), theirs, `{}`); got.Code != http.StatusCreated {
 		t.Errorf("an identity of the other cluster: %d %s", got.Code, got.Body)
+	}
+
+	t.Log("reports")
+	lost := joined("lost-of-" + ours)
+	shared.bind(t, ours, "credence:agent:identities", user(lost))
+	report := func(caller, namespace string) response {
+		return do(t, shared.as(t, caller), "POST", identitiesPath(namespace)+"/one/delivery", "application/json",
+			`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"DeliveryReport","spec":{"secrets":1,"delivered":0}}`)
+	}
+	if err := wantAnswer(report(east, theirs), http.StatusForbidden, "may not have identities of the namespace "+theirs); err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() error { return wantAnswer(report(east, ours), http.StatusCreated, "") })
+	eventually(t, func() error { return wantAnswer(report(lost, ours), http.StatusForbidden, "is in no WorkloadCluster") })
+	for namespace, want := range map[string]int{ours: 1, theirs: 0} {
+		if got := shared.identity(t, namespace, "one").Status.Deliveries; len(got) != want || want == 1 && got[0].Reporter != east {
+			t.Errorf("%s/one has the reports %+v", namespace, got)
+		}
 	}
 
 	t.Log("accounts that an agent names")
@@ -197,67 +213,4 @@ func TestWorkloadClusters(t *testing.T) {
 	if got := do(t, shared.as(t, "writer-of-"+ours), "PATCH", workloadClustersPath+"/"+west, mergePatch, `{"spec":{"users":["`+west+`","`+joined("another")+`"]}}`); got.Code != http.StatusForbidden {
 		t.Errorf("a user more of a cluster with another namespace: %d %s", got.Code, got.Body)
 	}
-}
-
-// A service account of the namespace of joined clusters is of a cluster, or gets nothing; one that was deleted gets nothing at once. It needs no
-// RoleBinding for tokens: RBAC gives those of all identities to the group, and the cluster narrows.
-// It runs alone, as it deletes the namespace of all clusters.
-func TestPlaneLeave(t *testing.T) {
-	p := alone(t)
-	namespace, other := p.namespace(t), p.namespace(t)
-	for _, each := range []string{namespace, other} {
-		p.create(t, each, "one", "generic", "a")
-	}
-	client := p.client(t).CoreV1()
-	if _, err := client.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: identityv1alpha1.WorkloadClusters}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	defer p.forgetClusters(t)
-	cluster := "of-" + namespace
-	name := cluster + "-agent"
-	accounts := client.ServiceAccounts(identityv1alpha1.WorkloadClusters)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	secret, err := client.Secrets(identityv1alpha1.WorkloadClusters).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cluster}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := accounts.CreateToken(t.Context(), name, membership.Request(cluster, secret.UID), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent := rest.AnonymousClientConfig(p.config(t))
-	agent.BearerToken = token.Status.Token
-	await := func(code int, text string) {
-		t.Helper()
-		eventually(t, func() error {
-			if got := do(t, agent, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != code || !strings.Contains(string(got.Body), text) {
-				return fmt.Errorf("%d %s, want %d with %q", got.Code, got.Body, code, text)
-			}
-			return nil
-		})
-	}
-	const none = "is in no WorkloadCluster"
-	await(http.StatusForbidden, none)
-	p.joinCluster(t, name, []string{joined(name)}, []string{namespace})
-	await(http.StatusCreated, "")
-	for _, identity := range []string{"one", "absent"} {
-		if got := do(t, agent, "POST", tokenPath(other, identity), "application/json", tokenRequest(`{}`)); got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "does not list it") {
-			t.Errorf("identity %s of another namespace: %d %s", identity, got.Code, got.Body)
-		}
-	}
-	if got := do(t, agent, "GET", strings.TrimSuffix(tokenPath(namespace, "one"), "/token"), "", ""); got.Code != http.StatusForbidden {
-		t.Errorf("an identity is read without a RoleBinding: %d %s", got.Code, got.Body)
-	}
-	if got := do(t, p.config(t), "DELETE", workloadClustersPath+"/"+name, "", ""); got.Code != http.StatusOK {
-		t.Fatalf("delete the cluster: %d %s", got.Code, got.Body)
-	}
-	await(http.StatusForbidden, none)
-	p.joinCluster(t, name, []string{joined(name)}, []string{namespace})
-	await(http.StatusCreated, "")
-	if err := accounts.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	await(http.StatusUnauthorized, "")
 }
