@@ -208,25 +208,12 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	if event := garden.audited(t, given.Header.Get("Audit-Id")); !strings.Contains(event.Annotations["data.authentication.gardener.cloud/context"], foo) {
 		t.Errorf("annotations of the audit event: %v", event.Annotations)
 	}
-	for what, answer := range map[string]response{
-		"without its object":      dataFor(t, agent, ours, "infra", `{}`),
-		"an admin, for the Shoot": dataFor(t, garden.config(t), ours, "infra", own),
-		"of another uid":          dataFor(t, agent, ours, "infra", inContext(ours, "foo", "u0")),
-	} {
-		if err := wantAnswer(answer, 403, ""); err != nil {
-			t.Errorf("data, %s: %v", what, err)
-		}
-	}
-
 	seed.kill(t, "agent")
 	flip(`{"secretRef":null,"workloadIdentityRef":{"name":"banana-testing"}}`)
 	keys("by the identity, with the agent killed", dynamic...)
 	flip(`{"workloadIdentityRef":null,"secretRef":{"name":"static","namespace":"` + vault + `"}}`)
 	keys("and back", static...)
-	consent(vault)
-	keys("the Secret consents to others")
 	flip(`{"secretRef":null,"workloadIdentityRef":{"name":"banana-testing"}}`)
 	keys("by the identity", dynamic...)
-
 	noLogHas(t, garden, seed, value, encoded)
 }

@@ -1,10 +1,8 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,14 +24,11 @@ import (
 // deliverTo lets Secrets for context objects be made in a namespace.
 func (p plane) deliverTo(t *testing.T, namespace, value string) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelNamespaceContexts: value}}})
-	if value == "" {
-		patch, err = []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceContexts+`":null}}}`), nil
+	to := "null"
+	if value != "" {
+		to = fmt.Sprintf("%q", value)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if err := patch(t, p.client(t).CoreV1().Namespaces(), namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.LabelNamespaceContexts, to)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,9 +55,7 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 	for _, where := range []string{namespace, plain} {
 		eventually(t, func() error { return list(t, agent, where) })
 	}
-	if _, err := root.CoreV1().Namespaces().Patch(t.Context(), plain, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceContexts+`":"yes"}}}`), metav1.PatchOptions{}); err == nil {
-		t.Error("a label with another value was let through")
-	}
+	refused(t, "a label with another value", patch(t, root.CoreV1().Namespaces(), plain, `{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceContexts+`":"yes"}}}`))
 	shared.awsIdentity(t, "default", "d-"+namespace, "dev")
 	hers, his := mallory.CoreV1().Secrets(namespace), agent.CoreV1().Secrets(namespace)
 
@@ -104,46 +97,38 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 	refused(t, "a delivered Secret in a namespace without the label", err, v1alpha1.LabelNamespaceContexts+"=enabled")
 	_, err = his.Create(t.Context(), deliveredSecret("cloudprovider"), metav1.CreateOptions{})
 	allowed(t, "a delivered Secret", err)
-	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, annotate(v1alpha1.AnnotationName, "cherry"), metav1.PatchOptions{})
-	allowed(t, "another identity for a delivered Secret", err)
-	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
-	allowed(t, "a token in it", err)
-	for what, patch := range map[string]string{
+	patchAllowed(t, his, "cloudprovider", map[string]string{"another identity": string(annotate(v1alpha1.AnnotationName, "cherry")), "a token": `{"data":{"token":"eA=="}}`})
+	patchRefused(t, his, "cloudprovider", map[string]string{
 		"no mark any more": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
 		"a user":           string(annotate(v1alpha1.AnnotationRequester, "admin")),
 		"no context":       `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextObject + `":null}}}`,
 		"an account":       string(annotate(v1alpha1.AnnotationContextObject, `{"apiVersion":"v1","kind":"ServiceAccount","name":"web","namespace":"`+namespace+`","uid":"u"}`)),
 		"a finalizer":      `{"metadata":{"finalizers":["e2e.example/x"]}}`,
-	} {
-		_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what+" for a delivered Secret", err, "the agent may")
-	}
+	}, "the agent may")
 	mine := tokenSecret("mine", "default", "d-"+namespace)
 	eventually(t, func() error {
 		_, err := hers.Create(t.Context(), mine.DeepCopy(), metav1.CreateOptions{})
 		return err
 	})
-	_, err = his.Patch(t.Context(), "mine", types.MergePatchType, annotate(v1alpha1.AnnotationContextDelivery, "d1"), metav1.PatchOptions{})
-	refused(t, "taking a Secret over", err, "may not take a Secret over")
+	mark := string(annotate(v1alpha1.AnnotationContextDelivery, "d1"))
+	refused(t, "taking a Secret over", patch(t, his, "mine", mark), "may not take a Secret over")
 	refused(t, "deleting it", his.Delete(t.Context(), "mine", metav1.DeleteOptions{}), "no others")
 
 	// A user.
 	const agents = "the agent"
-	forged := mine.DeepCopy()
-	forged.Name, forged.Annotations[v1alpha1.AnnotationContextDelivery] = "forged", "d1"
-	_, err = hers.Create(t.Context(), forged, metav1.CreateOptions{})
-	refused(t, "a mark on a new Secret", err, agents, v1alpha1.AnnotationContextDelivery)
-	forged = mine.DeepCopy()
-	forged.Name, forged.Annotations[v1alpha1.AnnotationContextObject] = "forged", deliveredSecret("x").Annotations[v1alpha1.AnnotationContextObject]
-	_, err = hers.Create(t.Context(), forged, metav1.CreateOptions{})
-	refused(t, "the context of a Shoot", err, "only the agent")
+	forge := func(secret *corev1.Secret, annotation string) error {
+		forged := secret.DeepCopy()
+		forged.Name, forged.Annotations[annotation] = "forged", deliveredSecret("x").Annotations[annotation]
+		_, err := hers.Create(t.Context(), forged, metav1.CreateOptions{})
+		return err
+	}
+	refused(t, "a mark on a new Secret", forge(mine, v1alpha1.AnnotationContextDelivery), agents, v1alpha1.AnnotationContextDelivery)
+	refused(t, "the context of a Shoot", forge(mine, v1alpha1.AnnotationContextObject), "only the agent")
 	bare := deliveredSecret("bare")
 	bare.Labels = nil
-	_, err = hers.Create(t.Context(), bare, metav1.CreateOptions{})
-	refused(t, "a mark on a Secret without the label", err, agents)
-	_, err = hers.Patch(t.Context(), "mine", types.MergePatchType, annotate(v1alpha1.AnnotationContextDelivery, "d1"), metav1.PatchOptions{})
-	refused(t, "a mark on a Secret of hers", err, agents)
-	for what, patch := range map[string]string{
+	refused(t, "a mark on a Secret without the label", forge(bare, v1alpha1.AnnotationContextDelivery), agents)
+	refused(t, "a mark on a Secret of hers", patch(t, hers, "mine", mark), agents)
+	patchRefused(t, hers, "cloudprovider", map[string]string{ // mostly by two policies, of which either is named
 		"another identity":  string(annotate(v1alpha1.AnnotationName, "d-"+namespace)),
 		"another mark":      string(annotate(v1alpha1.AnnotationContextDelivery, "d2")),
 		"no mark":           `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
@@ -157,18 +142,12 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 		"immutability":      `{"immutable":true}`,
 		"a later renewal":   string(annotate(v1alpha1.AnnotationRenewTimestamp, "2036-01-01T00:00:00Z")),
 		"another requester": string(annotate(v1alpha1.AnnotationRequester, "me")),
-	} {
-		_, err = hers.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what+" by a user", err) // mostly by two policies, of which either is named
-	}
-	for what, patch := range map[string]string{
+	})
+	patchAllowed(t, hers, "cloudprovider", map[string]string{
 		"a note":                    string(annotate("note", "x")),
 		"a request for a new token": string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken)),
 		"a key of other software":   `{"data":{"theirs":"eQ=="}}`,
-	} {
-		_, err = hers.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		allowed(t, what, err)
-	}
+	})
 	shared.deliverTo(t, namespace, "")
 	eventually(t, func() error {
 		if _, err := his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eg=="}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -176,12 +155,10 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 		}
 		return errors.New("a token was written in a namespace without the label")
 	})
-	for what, patch := range map[string]string{"another config": `{"data":{"config":"eDogMQo="}}`, "a key for another": `{"data":{"token":null,"key":"eA=="}}`, "string data": `{"stringData":{"key":"x"}}`} {
-		_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what+" without the label", err, "take data out of them in others")
-	}
-	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":null}}`), metav1.PatchOptions{})
-	allowed(t, "taking data out without the label", err)
+	patchRefused(t, his, "cloudprovider", map[string]string{
+		"another config": `{"data":{"config":"eDogMQo="}}`, "a key for another": `{"data":{"token":null,"key":"eA=="}}`, "string data": `{"stringData":{"key":"x"}}`,
+	}, "take data out of them in others")
+	allowed(t, "taking data out without the label", patch(t, his, "cloudprovider", `{"data":{"token":null}}`))
 	allowed(t, "deletion by the agent without the label", his.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}))
 }
 
@@ -267,10 +244,8 @@ func (c crowd) want(t *testing.T, identity string) {
 // namespaceOf makes a namespace of a seed in which Secrets for context objects are made.
 func (p plane) namespaceOf(t *testing.T, name string) {
 	t.Helper()
-	if _, err := p.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.must(t, "", "kubectl", "create", "namespace", name)
+	p.deliverTo(t, name, v1alpha1.NamespaceEnabled)
 }
 
 // patchShoot changes a Shoot.
@@ -316,9 +291,7 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 	seed, agent := garden.joinSeed(t, cluster, ours)
 	there := "shoot--" + ours + "--foo"
 	root := seed.client(t).CoreV1()
-	if _, err := root.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	seed.must(t, "", "kubectl", "create", "namespace", there)
 	secrets := root.Secrets(there)
 	const extension = "workloadidentity-extension-dns-service"
 	kind := strings.Repeat("x", 253-len("workloadidentity-extension-"))
@@ -401,29 +374,11 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 	if kept, err := secrets.Get(t.Context(), extension, metav1.GetOptions{}); err != nil || string(kept.Data["accessKey"]) != "static" || len(kept.Labels)+len(kept.Annotations) != 0 {
 		t.Errorf("it has become %v, %v", kept, err)
 	}
-	if err := secrets.Delete(t.Context(), extension, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	seed.must(t, "", "kubectl", "delete", "secret", extension, "-n", there)
 	seed.awaitToken(t, there, extension, of("cherry"))
 	seed.awaitToken(t, there, longest, of("cherry"))
 
-	t.Log("users")
-	mallory := seed.admin(t, there, "mallory").CoreV1().Secrets(there)
-	for what, patch := range map[string]string{
-		"an identity": string(annotate(v1alpha1.AnnotationName, "cherry")),
-		"no mark":     `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
-	} {
-		_, err := mallory.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, what, err)
-	}
-	copied := secret.DeepCopy()
-	copied.ObjectMeta = metav1.ObjectMeta{Name: "mine", Labels: secret.Labels, Annotations: maps.Clone(secret.Annotations)}
-	copied.Annotations[v1alpha1.AnnotationContextDelivery] = "d"
-	_, err := mallory.Create(t.Context(), copied, metav1.CreateOptions{})
-	refused(t, "a copy", err)
-	if err := mallory.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
+	seed.must(t, "", "kubectl", "delete", "secret", "cloudprovider", "-n", there)
 	_, second := seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
 	if second.ID == first.ID {
 		t.Error("the Secret that was deleted is still there")

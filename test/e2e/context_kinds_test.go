@@ -159,69 +159,6 @@ func TestPlaneContextKinds(t *testing.T) {
 		}
 	}
 
-	// An agent has tokens of what is on its cluster, and no right to the Shoot; while it moves, so has the agent of the other cluster.
-	east, west, closed := "east-"+namespace, "west-"+namespace, "closed-"+namespace
-	for _, cluster := range []string{east, west, closed} {
-		shared.must(t, fmt.Sprintf(`{"apiVersion":"identity.credence.dev/v1alpha1","kind":"WorkloadCluster","metadata":{"name":%q},"spec":{"users":["agent-of-%s"],"identities":{"fromContexts":%v}}}`, cluster, cluster, cluster != closed), "kubectl", "create", "-f", "-")
-		t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "workloadcluster", cluster) })
-		shared.role(t, namespace, "agent-of-"+cluster, []rbacv1.PolicyRule{tokens, assert}, "agent-of-"+cluster)
-	}
-	agent := func(cluster, identity string) response {
-		return ask(shared.as(t, "agent-of-"+cluster), namespace, identity, inContext(namespace, "foo", foo))
-	}
-	place := func(patch string) {
-		t.Helper()
-		if got := do(t, admin, "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+namespace+"/shoots/foo", "application/merge-patch+json", patch); got.Code != 200 {
-			t.Fatalf("patch: %d %s", got.Code, got.Body)
-		}
-	}
-	place(fmt.Sprintf(`{"spec":{"seedName":%q}}`, east))
-	eventually(t, func() error { return wantAnswer(agent(east, "banana"), 201, "token") })
-	_, ofAgent := claims(t, decodeTokenRequest(t, agent(east, "banana")).Status.Token)
-	if seed := ofAgent["gardener.cloud"].(map[string]any)["seed"].(map[string]any); seed["name"] != east {
-		t.Errorf("the token of the agent of %s claims %v", east, seed)
-	}
-	if got["gardener.cloud"].(map[string]any)["seed"] != nil {
-		t.Error("the token of a person claims a seed")
-	}
-	eventually(t, func() error { return wantAnswer(agent(west, "banana"), 403, "it is not on WorkloadCluster "+west) })
-	eventually(t, func() error {
-		return wantAnswer(agent(closed, "banana"), 403, "may not have identities of the namespace")
-	})
-	if err := wantAnswer(agent(east, "other"), 403, "does not refer to"); err != nil {
-		t.Errorf("another identity: %v", err)
-	}
-	place(fmt.Sprintf(`{"status":{"seedName":%q}}`, west))
-	for _, cluster := range []string{east, west} {
-		eventually(t, func() error { return wantAnswer(agent(cluster, "banana"), 201, "token") })
-	}
-	place(fmt.Sprintf(`{"spec":{"seedName":%q}}`, west))
-	eventually(t, func() error { return wantAnswer(agent(east, "banana"), 403, "it is not on WorkloadCluster "+east) })
-	place(`{"spec":{"seedName":null},"status":{"seedName":null}}`)
-	eventually(t, func() error { return wantAnswer(agent(west, "banana"), 403, "it is not on WorkloadCluster "+west) })
-
-	// A reference that is taken away ends what it gave, and so does a Shoot that is deleted.
-	patch := do(t, admin, "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+namespace+"/shoots/foo", "application/merge-patch+json", `{"spec":{"dns":null}}`)
-	if patch.Code != 200 {
-		t.Fatalf("patch: %d %s", patch.Code, patch.Body)
-	}
-	eventually(t, func() error {
-		return wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "foo", foo)), 403, "does not refer to")
-	})
-	shared.must(t, "", "kubectl", "delete", "-n", namespace, "shoots."+landscapeGroup, "shipped")
-	eventually(t, func() error {
-		return wantAnswer(ask(admin, namespace, "kiwi", inContext(namespace, "shipped", shipped)), 404, "shipped")
-	})
-
-	// An outage is reported as one, and a kind that nothing describes is not supported.
-	shared.must(t, "", "kubectl", "delete", "crd", "shoots."+landscapeGroup)
-	eventually(t, func() error {
-		return wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "foo", foo)), 503, "shoots."+landscapeGroup+" cannot be read")
-	})
-	shared.must(t, "", "kubectl", "delete", "contextkind", "shoots."+landscapeGroup)
-	eventually(t, func() error {
-		return wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "foo", foo)), 422, "Unsupported value")
-	})
 }
 
 // letsInOneShoot has a relying party take tokens of one Shoot alone, by its uid: of the identity guest those of any bearer, of tight those of one cluster.
