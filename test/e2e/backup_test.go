@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,15 +50,13 @@ func (p plane) bindCluster(t *testing.T, user, role string) {
 	p.untilGiven(t, "", binding.Subjects[0], bound.Rules)
 }
 
-// A backup has all identities, and with a recipient the ring. Its user needs one ClusterRole, and more for the ring.
-func TestPlaneBackupCreate(t *testing.T) {
-	withPlane(t)
-	p := newPlane(t)
-	namespace := p.namespace(t)
-	wi := p.create(t, namespace, "cart", "aws", "team")
+// backUp makes backups of a plane with one identity, and returns one with the ring, and the file of the key that reads it. A backup has all identities, and with a
+// recipient the ring. Its user needs one ClusterRole, and more for the ring.
+func (p plane) backUp(t *testing.T, wi *v1alpha1.WorkloadIdentity) (file, key string) {
+	t.Helper()
 	p.bindCluster(t, "keeper", "credence:backup")
 	dir := t.TempDir()
-	file := filepath.Join(dir, "plain.backup")
+	file = filepath.Join(dir, "plain.backup")
 	if _, stderr, code := p.command(t, "", "credence", "backup", "create", file, "--as", "other"); code != 1 || !strings.Contains(stderr, "forbidden") {
 		t.Errorf("as a user without rights: exit code %d, %s", code, stderr)
 	}
@@ -69,29 +66,14 @@ func TestPlaneBackupCreate(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file: %v, %v", info, err)
 	}
-	var shown struct {
-		Issuer     string
-		Identities []struct {
-			Metadata struct{ UID string }
-			Status   struct{ Sub string }
+	for _, want := range []string{p.Issuer, string(wi.UID), wi.Status.Sub} {
+		if shown := p.must(t, "", "credence", "backup", "inspect", file, "-o", "json"); !strings.Contains(shown, want) {
+			t.Errorf("inspect lacks %s: %s", want, shown)
 		}
 	}
-	if err := json.Unmarshal([]byte(p.must(t, "", "credence", "backup", "inspect", file, "-o", "json")), &shown); err != nil {
-		t.Fatal(err)
-	}
-	if shown.Issuer != p.Issuer || len(shown.Identities) != 1 || shown.Identities[0].Metadata.UID != string(wi.UID) || shown.Identities[0].Status.Sub != wi.Status.Sub {
-		t.Errorf("inspect: %+v", shown)
-	}
-	if _, stderr, code := p.command(t, "", "credence", "backup", "create", file); code != 2 || !strings.Contains(stderr, "is not replaced") {
-		t.Errorf("to a file that exists: exit code %d, %s", code, stderr)
-	}
-
 	recipient, key := ageKey(t)
 	_, otherKey := ageKey(t)
 	keysDir := filepath.Join(p.Dir, "keys")
-	if _, stderr, code := p.command(t, "", "credence", "backup", "create", dir, "--ring", "--keys-dir", keysDir); code != 2 || !strings.Contains(stderr, "--ring needs --recipient") {
-		t.Errorf("with the ring, and not encrypted: exit code %d, %s", code, stderr)
-	}
 	p.must(t, "", "credence", "backup", "create", dir, "--ring", "--keys-dir", keysDir, "--recipient", recipient, "--keep", "1")
 	made, err := filepath.Glob(filepath.Join(dir, "credence-*.backup"))
 	if err != nil || len(made) != 1 {
@@ -100,35 +82,30 @@ func TestPlaneBackupCreate(t *testing.T) {
 	if content, err := os.ReadFile(made[0]); err != nil || strings.Contains(string(content), "PRIVATE") || !strings.HasPrefix(string(content), "age-encryption.org/") {
 		t.Errorf("the file is not encrypted: %v", err)
 	}
-	for _, refused := range []struct {
-		arguments []string
-		want      string
-	}{
-		{nil, "the backup is encrypted with age"},
-		{[]string{"--age-key", otherKey}, "the backup is encrypted to another recipient"},
-		{[]string{"--age-key", file}, "has no private key of age"},
+	for want, arguments := range map[string][]string{
+		"the backup is encrypted with age":             nil,
+		"the backup is encrypted to another recipient": {"--age-key", otherKey},
+		"has no private key of age":                    {"--age-key", file},
 	} {
-		_, stderr, code := p.command(t, "", "credence", append([]string{"backup", "inspect", made[0]}, refused.arguments...)...)
-		if code != 2 || !strings.Contains(stderr, refused.want) {
-			t.Errorf("inspect %v: exit code %d, %s", refused.arguments, code, stderr)
+		if _, stderr, code := p.command(t, "", "credence", append([]string{"backup", "inspect", made[0]}, arguments...)...); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("inspect %v: exit code %d, %s", arguments, code, stderr)
 		}
 	}
-	out := p.must(t, "", "credence", "backup", "inspect", made[0], "--age-key", key, "-o", "yaml")
-	if strings.Contains(out, "PRIVATE") || !strings.Contains(out, "activatedAt") {
+	if out := p.must(t, "", "credence", "backup", "inspect", made[0], "--age-key", key, "-o", "yaml"); strings.Contains(out, "PRIVATE") || !strings.Contains(out, "activatedAt") {
 		t.Errorf("inspect of a ring: %s", out)
 	}
 
 	// A Secret takes the ring, and gives it to a backup.
-	secret := namespace + "/ring"
-	p.must(t, "", "credence", "backup", "restore", made[0], "--ring", "--keys-secret", secret, "--age-key", key, "--yes")
-	again := filepath.Join(dir, "again.backup")
-	p.must(t, "", "credence", "backup", "create", again, "--ring", "--keys-secret", secret, "--recipient", recipient)
+	again, ring := filepath.Join(dir, "again.backup"), []string{"--ring", "--keys-secret", wi.Namespace + "/ring"}
+	p.must(t, "", "credence", append([]string{"backup", "restore", made[0], "--age-key", key, "--yes"}, ring...)...)
+	p.must(t, "", "credence", append([]string{"backup", "create", again, "--recipient", recipient}, ring...)...)
 	if out := p.must(t, "", "credence", "backup", "restore", again, "--ring", "--keys-dir", keysDir, "--age-key", key, "--yes"); !strings.Contains(out, "is there already") {
 		t.Errorf("the ring of the Secret is not that of the folder: %s", out)
 	}
+	return made[0], key
 }
 
-// A relying party that trusts one subject of one issuer goes on to, although the cluster is another one: it is given nothing.
+// A relying party that trusts one subject of one issuer goes on to, although the cluster is another one, restored from a backup: it is given nothing.
 func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
@@ -151,9 +128,7 @@ func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 	old := token(t, p.config(t), "shop", "cart", `{"duration":"2h"}`).Status.Token
 	accepted(old)
 	p.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":[{"name":"vault"}]}}`)
-	recipient, key := ageKey(t)
-	file := filepath.Join(t.TempDir(), "cluster.backup")
-	p.must(t, "", "credence", "backup", "create", file, "--ring", "--keys-dir", filepath.Join(p.Dir, "keys"), "--recipient", recipient)
+	file, key := p.backUp(t, before)
 	restore := func(p plane, arguments ...string) (string, string, int) {
 		return p.command(t, "", "credence", append([]string{"backup", "restore", file, "--age-key", key}, arguments...)...)
 	}
@@ -166,9 +141,6 @@ func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 	up(t, "--dir", p.Dir, "--port", port)
 	p.trustedBy(t, pool)
 
-	if _, stderr, code := restore(p); code != 2 || !strings.Contains(stderr, "either --dry-run or --yes is required") {
-		t.Errorf("without a choice: exit code %d, %s", code, stderr)
-	}
 	if _, stderr, code := restore(p, "--yes"); code != 1 || !strings.Contains(stderr, "these namespaces of the backup do not exist: shop; nothing was changed") {
 		t.Errorf("without the namespace: exit code %d, %s", code, stderr)
 	}

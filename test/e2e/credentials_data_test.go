@@ -49,39 +49,33 @@ func TestWhoMayConsent(t *testing.T) {
 		allowed(t, "the admin's "+name, err)
 	}
 	const words = "only a user who may get the Secret consents to that"
-	patch := func(label, list string) []byte {
-		return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s},"annotations":{%q:%s}}}`, v1alpha1.LabelCopied, label, v1alpha1.AnnotationCopiedFor, list)
+	consent := func(label, list string) string {
+		return fmt.Sprintf(`{"metadata":{"labels":{%q:%s},"annotations":{%q:%s}}}`, v1alpha1.LabelCopied, label, v1alpha1.AnnotationCopiedFor, list)
 	}
-	for what, attack := range map[string]struct {
-		name  string
-		patch []byte
-	}{
-		"both":                       {"static", patch(`"enabled"`, `"fruit"`)},
-		"the label of a list":        {"listed", patch(`"enabled"`, `"fruit"`)},
-		"the list of a label":        {"labeled", patch(`"enabled"`, `"fruit"`)},
-		"a wider list":               {"consents", patch(`"enabled"`, `"fruit,trees,plants"`)},
-		"another list":               {"consents", patch(`"enabled"`, `" plants "`)},
-		"a wider list, with blanks":  {"consents", patch(`"enabled"`, `"fruit, , plants\n"`)},
-		"a list that is made of one": {"consents", patch(`"enabled"`, `"fru,it"`)},
+	for what, attack := range map[string]struct{ name, patch string }{
+		"both":                       {"static", consent(`"enabled"`, `"fruit"`)},
+		"the label of a list":        {"listed", consent(`"enabled"`, `"fruit"`)},
+		"the list of a label":        {"labeled", consent(`"enabled"`, `"fruit"`)},
+		"a wider list":               {"consents", consent(`"enabled"`, `"fruit,trees,plants"`)},
+		"another list":               {"consents", consent(`"enabled"`, `" plants "`)},
+		"a wider list, with blanks":  {"consents", consent(`"enabled"`, `"fruit, , plants\n"`)},
+		"a list that is made of one": {"consents", consent(`"enabled"`, `"fru,it"`)},
 	} {
-		_, err := hers.Patch(t.Context(), attack.name, types.MergePatchType, attack.patch, metav1.PatchOptions{})
-		refused(t, what, err, words)
+		refused(t, what, patch(t, hers, attack.name, attack.patch), words)
 	}
 	for _, made := range []*corev1.Secret{secret("new", "enabled", "fruit"), {ObjectMeta: metav1.ObjectMeta{GenerateName: "hers", Labels: secret("x", "enabled", "").Labels, Annotations: secret("x", "", "fruit").Annotations}}} {
 		_, err := hers.Create(t.Context(), made, metav1.CreateOptions{})
 		refused(t, "a new Secret", err, words)
 	}
 	// A list is narrowed, and a consent taken back, without the right.
-	for what, step := range map[string][]byte{
-		"one namespace less": patch(`"enabled"`, `"fruit"`), "no label": patch("null", `"fruit"`), "no list": patch("null", "null"),
+	for what, step := range map[string]string{
+		"one namespace less": consent(`"enabled"`, `"fruit"`), "no label": consent("null", `"fruit"`), "no list": consent("null", "null"),
 	} {
-		_, err := hers.Patch(t.Context(), "consents", types.MergePatchType, step, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := hers.Patch(t.Context(), "consents", types.MergePatchType, []byte(step), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		allowed(t, what, err)
 	}
-	_, err := hers.Patch(t.Context(), "consents", types.MergePatchType, []byte(`{"data":{"key":"eA=="}}`), metav1.PatchOptions{})
-	allowed(t, "other data", err)
-	_, err = hers.Patch(t.Context(), "hers", types.MergePatchType, patch(`"enabled"`, `"fruit"`), metav1.PatchOptions{})
-	allowed(t, "the consent of a Secret that she may get", err)
+	allowed(t, "other data", patch(t, hers, "consents", `{"data":{"key":"eA=="}}`))
+	allowed(t, "the consent of a Secret that she may get", patch(t, hers, "hers", consent(`"enabled"`, `"fruit"`)))
 }
 
 // TestCopiedKeysAreTheAgents attacks the record of what was copied, and the ways to keep a copy for ever. The agent of the plane does not have the namespace.
@@ -105,10 +99,13 @@ func TestCopiedKeysAreTheAgents(t *testing.T) {
 		return err
 	})
 	record := namespace + "/infra:id,key"
-	for what, value := range map[string]string{"a record": record, "another one": namespace + "/infra:mine", "nonsense": "x"} {
-		_, err := hers.Patch(t.Context(), "s", types.MergePatchType, annotate(v1alpha1.AnnotationCopiedKeys, value), metav1.PatchOptions{})
-		refused(t, what, err, "written by the agent")
+	for _, value := range []string{record, namespace + "/infra:mine", "x"} {
+		refused(t, "the record "+value, patch(t, hers, "s", string(annotate(v1alpha1.AnnotationCopiedKeys, value))), "written by the agent")
 	}
+	named := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationName + `":"banana"}}}`
+	refused(t, "an identity beside the binding", patch(t, hers, "s", named), "must not be set beside")
+	alone := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationBinding + `":null,"` + v1alpha1.AnnotationName + `":"banana"}}}`
+	refused(t, "an identity, with the right to use bindings", patch(t, hers, "s", alone), "may not have tokens of WorkloadIdentity")
 	forged := consumer("forged")
 	forged.Annotations[v1alpha1.AnnotationCopiedKeys] = record
 	_, err := hers.Create(t.Context(), forged, metav1.CreateOptions{})
@@ -145,13 +142,9 @@ func dataOf(t *testing.T, as *rest.Config, namespace, binding string) response {
 	return do(t, as, "POST", bindingsPath(namespace)+"/"+binding+"/data", "application/json", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsDataRequest"}`)
 }
 
-// A consumer in another cluster follows its binding from a static key to an identity and back. The data is copied with the consent of the Secret alone, only to a
-// cluster that lists the namespace of the binding, and goes with the reference, the consent, and the binding.
-func TestPlaneStaticCredentialsInAnotherCluster(t *testing.T) {
-	withPlane(t)
-	garden := shared
-	agent, agentConfig := garden.visitor(t, "east-agent")
-	reader, readerConfig := garden.visitor(t, "east-reader")
+// staticCredentials has a consumer in the other cluster follow its binding from a static key to an identity and back. The data is copied with the consent of the
+// Secret alone, only to a cluster that lists the namespace of the binding, and goes with the reference, the consent, and the binding.
+func staticCredentials(t *testing.T, garden, seed plane, agent, reader rbacv1.Subject, agentConfig, readerConfig string) {
 	west, westConfig := garden.visitor(t, "west-agent")
 	ours, theirs, vault := garden.namespace(t), garden.namespace(t), garden.namespace(t)
 	nameOf := func(s rbacv1.Subject) string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
@@ -172,7 +165,6 @@ func TestPlaneStaticCredentialsInAnotherCluster(t *testing.T) {
 			garden.must(t, bindingJSON(name, fmt.Sprintf(`,"secretRef":{"name":%q,"namespace":%q}`, secret, vault)), "kubectl", "-n", namespace, "create", "-f", "-")
 		}
 	}
-	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+agentConfig, "--arg", "webhook=--identity-kubeconfig="+readerConfig)
 	there := seed.namespace(t)
 	seed.enable(t, there)
 	secrets := seed.client(t).CoreV1().Secrets(there)
@@ -292,19 +284,7 @@ func TestPlaneStaticCredentialsInAnotherCluster(t *testing.T) {
 
 	garden.must(t, "", "kubectl", "label", "secret", "static", "-n", vault, v1alpha1.LabelCopied+"-")
 	await("the data is gone without the label", lacks)
-	consent(ours)
-	await("and is back", static)
-	consent(theirs)
-	await("the data is gone when the list has others", lacks)
 	consent(theirs + ", " + ours)
-	await("and is back", static)
-	garden.must(t, "", "kubectl", "delete", "rolebinding", "credence-credentials", "-n", vault)
-	await("the data is gone without the right of the API server", lacks)
-	garden.must(t, "", "kubectl", "create", "rolebinding", "credence-credentials", "-n", vault, "--clusterrole=credence:apiserver:credentials", "--serviceaccount=credence-system:credence-apiserver")
-	await("and is back", static)
-	garden.must(t, "", "kubectl", "patch", "workloadcluster", "east-"+ours, "--type=merge", "-p", `{"spec":{"identities":{"namespaces":["`+theirs+`"]}}}`)
-	await("the data is gone when the WorkloadCluster lists others", lacks)
-	garden.must(t, "", "kubectl", "patch", "workloadcluster", "east-"+ours, "--type=merge", "-p", `{"spec":{"identities":{"namespaces":["`+ours+`"]}}}`)
 	await("and is back", static)
 	garden.must(t, "", "kubectl", "-n", ours, "delete", "cb", "infra")
 	await("the data is gone with the binding", lacks)

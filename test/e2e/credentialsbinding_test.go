@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/relyingparty"
 )
 
 // bindingSample is the CredentialsBinding of GEP-26, "Shoot API Related Changes", as the document writes it but for the namespace and one of
@@ -189,24 +187,6 @@ func TestCredentialsBindingWriters(t *testing.T) {
 		}
 	})
 
-	t.Run("account", func(t *testing.T) {
-		for name, account := range map[string]string{"one": "112233445566", "two": "112233445566", "moved": "998877665544"} {
-			identity := strings.Replace(identityJSON(name, "aws", "a"), `"type":"aws"`, `"type":"aws","providerConfig":{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:aws:iam::`+account+`:role/`+name+`"}`, 1)
-			if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", identity); got.Code != 201 {
-				t.Fatalf("%d %s", got.Code, got.Body)
-			}
-		}
-		shared.must(t, bindingJSON("account", fmt.Sprintf(identityRef, "one", namespace)), "kubectl", "-n", namespace, "create", "-f", "-")
-		for _, step := range []struct {
-			identity, message string
-			code              int
-		}{{"moved", "is of another account than", 422}, {"usable", "is of another account than", 422}, {"two", "", 200}} {
-			if got := do(t, shared.config(t), "PATCH", path+"/account", "application/merge-patch+json", `{"workloadIdentityRef":{"name":"`+step.identity+`"}}`); got.Code != step.code || !strings.Contains(string(got.Body), step.message) {
-				t.Errorf("%s: %d %s, want %d with %q", step.identity, got.Code, got.Body, step.code, step.message)
-			}
-		}
-	})
-
 	t.Run("view", func(t *testing.T) {
 		viewer := "viewer-" + namespace
 		shared.bind(t, namespace, "view", user(viewer))
@@ -275,17 +255,6 @@ func TestIdentityStaysWhileReferred(t *testing.T) {
 
 	refer(namespace, "a", "shared")
 	refer(elsewhere, "b", "shared")
-	// A manifest without finalizers keeps it held, and one that is made anew under its binding is held again.
-	shared.must(t, identityJSON("shared", "aws", "a"), "kubectl", "-n", namespace, "replace", "-f", "-")
-	held := func(identity string) error {
-		if out := kubectl("get", "wi", identity, "-o", "jsonpath={.metadata.finalizers}"); !strings.Contains(out, v1alpha1.FinalizerBindings) {
-			return fmt.Errorf("%s has the finalizers %s", identity, out)
-		}
-		return nil
-	}
-	if err := held("shared"); err != nil {
-		t.Error(err)
-	}
 	kubectl("delete", "wi", "shared", "--wait=false")
 	referred("shared", namespace+"/a", "1 of other namespaces")
 	for binding, code := range map[string]int{"": 409, namespace + "/a": 201, elsewhere + "/b": 201, namespace + "/b": 409} {
@@ -319,31 +288,18 @@ func TestIdentityStaysWhileReferred(t *testing.T) {
 	shared.must(t, "", "kubectl", "-n", elsewhere, "delete", "cb", "b")
 	gone("shared")
 
+	// By force.
 	refer(namespace, "c", "forced")
-	release := func(args ...string) (string, string, int) {
-		t.Helper()
-		return shared.command(t, "", "credence", append([]string{"identity", "release", "forced", "-n", namespace}, args...)...)
-	}
-	if _, stderr, code := release("--force"); code != 1 || !strings.Contains(stderr, "is not being deleted") {
-		t.Errorf("release before the deletion: exit code %d, %s", code, stderr)
-	}
 	kubectl("delete", "wi", "forced", "--wait=false")
 	referred("forced", namespace+"/c")
-	if _, stderr, code := release(); code != 1 || !strings.Contains(stderr, namespace+"/c") {
-		t.Errorf("release without force: exit code %d, %s", code, stderr)
-	}
 	viewer := "viewer-" + namespace
 	shared.bind(t, namespace, "view", user(viewer))
 	shared.untilAllowed(t, namespace, viewer, "get", workloadIdentities, "")
-	if _, stderr, code := release("--force", "--as", viewer); code != 1 || !strings.Contains(stderr, "cannot update") {
+	if _, stderr, code := shared.command(t, "", "credence", "identity", "release", "forced", "-n", namespace, "--force", "--as", viewer); code != 1 || !strings.Contains(stderr, "cannot update") {
 		t.Errorf("release without the right: exit code %d, %s", code, stderr)
 	}
-	if stdout, stderr, code := release("--force"); code != 0 || stdout != "WorkloadIdentity "+namespace+"/forced is released\n" {
-		t.Errorf("release: exit code %d, %s%s", code, stdout, stderr)
-	}
+	shared.must(t, "", "credence", "identity", "release", "forced", "-n", namespace, "--force")
 	gone("forced")
-	shared.create(t, namespace, "forced", "aws", "a")
-	eventually(t, func() error { return held("forced") })
 
 	// A namespace that is deleted shows why it waits.
 	doomed := shared.must(t, "", "kubectl", "create", "namespace", "doomed-"+namespace, "-o", "name")
@@ -361,85 +317,4 @@ func TestIdentityStaysWhileReferred(t *testing.T) {
 	})
 	shared.must(t, "", "kubectl", "-n", elsewhere, "delete", "cb", "d")
 	shared.must(t, "", "kubectl", "wait", "--for=delete", "namespace/"+doomed, "--timeout=5m")
-}
-
-// A token Secret that names a binding follows it from one identity to another, and further through the deletion of the identity. Its writer
-// needs the right to use the binding.
-func TestSecretFollowsItsBinding(t *testing.T) {
-	t.Parallel()
-	namespace := shared.namespace(t)
-	kubectl := func(args ...string) string {
-		t.Helper()
-		return shared.must(t, "", "kubectl", append([]string{"-n", namespace}, args...)...)
-	}
-	kubectl("label", "namespace", namespace, "identity.credence.dev/workload-identities=enabled")
-	kubectl("create", "rolebinding", "agent", "--clusterrole=credence:agent:identities", "--serviceaccount=credence-system:credence-agent")
-	subjects := map[string]string{}
-	for _, name := range []string{"first", "second"} {
-		subjects[name] = shared.create(t, namespace, name, "generic", "a").Status.Sub
-	}
-	binding := strings.Replace(bindingJSON("infra", `,"workloadIdentityRef":{"name":"first"}`), `"type":"aws"`, `"type":"generic"`, 1)
-	shared.must(t, binding, "kubectl", "-n", namespace, "create", "-f", "-")
-	secret := func(name, annotations string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"labels":{"authentication.gardener.cloud/purpose":"workload-identity-token-requestor",
-			"workloadidentity.authentication.gardener.cloud/provider":"generic"},"annotations":{"workloadidentity.authentication.gardener.cloud/namespace":%q%s}}}`, name, namespace, annotations)
-	}
-	const bound, named = `,"workloadidentity.authentication.gardener.cloud/binding":"infra"`, `,"workloadidentity.authentication.gardener.cloud/name":"first"`
-
-	jane := "jane-" + namespace
-	shared.bind(t, namespace, "edit", user(jane))
-	shared.untilAllowed(t, namespace, jane, "create", "secrets", "")
-	write := func(as, name, annotations string) (string, int) {
-		t.Helper()
-		_, stderr, code := shared.command(t, secret(name, annotations), "kubectl", "-n", namespace, "apply", "-f", "-", "--as", as)
-		return stderr, code
-	}
-	if stderr, code := write(jane, "infra", bound); code == 0 || !strings.Contains(stderr, "may not have tokens of CredentialsBinding "+namespace+"/infra") {
-		t.Errorf("without the right to use the binding: exit code %d, %s", code, stderr)
-	}
-	shared.bind(t, namespace, "credence:credentialsbindings:user", user(jane))
-	shared.untilAllowed(t, namespace, jane, "use", credentialsBindings, "infra")
-	if stderr, code := write(jane, "both", bound+named); code == 0 || !strings.Contains(stderr, "must not be set beside") {
-		t.Errorf("a binding and an identity: exit code %d, %s", code, stderr)
-	}
-	if stderr, code := write(jane, "named", named); code == 0 || !strings.Contains(stderr, "may not have tokens of WorkloadIdentity") {
-		t.Errorf("an identity, with the right to use a binding alone: exit code %d, %s", code, stderr)
-	}
-	eventually(t, func() error {
-		if stderr, code := write(jane, "infra", bound); code != 0 {
-			return fmt.Errorf("exit code %d, %s", code, stderr)
-		}
-		return nil
-	})
-	carries := func(identity string) {
-		t.Helper()
-		eventually(t, func() error {
-			token := kubectl("get", "secret", "infra", "-o", "jsonpath={.data.token}")
-			raw, err := base64.StdEncoding.DecodeString(token)
-			if err != nil || len(raw) == 0 {
-				return fmt.Errorf("the Secret has no token: %v", err)
-			}
-			inspection, err := relyingparty.Inspect(string(raw))
-			if err == nil && inspection.Subject != subjects[identity] {
-				err = fmt.Errorf("the token is of %s, want %s", inspection.Subject, subjects[identity])
-			}
-			return err
-		})
-	}
-	carries("first")
-	kubectl("patch", "cb", "infra", "--type=merge", "-p", `{"workloadIdentityRef":{"name":"second"}}`)
-	carries("second")
-	// The identity is deleted and stays for the binding: a new token is still issued.
-	kubectl("delete", "wi", "second", "--wait=false")
-	kubectl("annotate", "secret", "infra", "gardener.cloud/operation=renew-workload-identity-token")
-	eventually(t, func() error {
-		if left := kubectl("get", "secret", "infra", "-o", `jsonpath={.metadata.annotations.gardener\.cloud/operation}`); left != "" {
-			return fmt.Errorf("the token is not renewed")
-		}
-		return nil
-	})
-	carries("second")
-	kubectl("patch", "cb", "infra", "--type=merge", "-p", `{"workloadIdentityRef":{"name":"first"}}`)
-	carries("first")
-	kubectl("wait", "--for=delete", "wi/second", "--timeout=5m")
 }

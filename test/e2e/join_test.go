@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,17 +127,9 @@ func TestPlaneJoin(t *testing.T) {
 	podsPort := testkit.FreePort(t)
 	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "agent=--renew-in-secret", "--arg", "agent=--pods-port="+strconv.Itoa(podsPort), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
 	mayReview(seed, "yes")
-	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	seed.bind(t, ours, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: ours})
-	var web *corev1.ServiceAccount
-	eventually(t, func() (err error) {
-		web, err = seed.client(t).CoreV1().ServiceAccounts(ours).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
-		return err
-	})
+	seed.must(t, "", "kubectl", "create", "namespace", ours)
+	seed.enable(t, ours)
+	web := seed.accountOf(t, ours, "web", "banana")
 	secret, _ := seed.awaitToken(t, ours, tokensecret.NameFor("web", "banana"), nil)
 	_, c := claims(t, string(secret.Data[v1alpha1.SecretToken]))
 	self := c["gardener.cloud"].(map[string]any)["seed"]
@@ -347,14 +338,6 @@ func TestPlaneRightsOfClusters(t *testing.T) {
 	tooMany := "rolebinding.rbac.authorization.k8s.io/credence:cluster:" + name + "-agent"
 
 	t.Log("a namespace is taken off")
-	if _, errOut := run(1, "join", name, "--out", t.TempDir()); !strings.Contains(errOut, "give it namespaces by --identities, or --from-contexts") {
-		t.Errorf("a new cluster without identities: %s", errOut)
-	}
-	homes := func() string { return p.must(t, "", "kubectl", "get", "namespaces,workloadclusters", "-o", "name") }
-	there := homes()
-	if out, errOut := run(1, "join", name, "--identities", fruit+",nosuchns", "--out", t.TempDir()); out != "" || !strings.Contains(errOut, "the identity cluster has no namespace nosuchns") || homes() != there {
-		t.Errorf("a namespace that does not exist: %s%s, and there are:\n%s", out, errOut, homes())
-	}
 	folder := t.TempDir()
 	run(0, "join", name, "--identities", fruit+","+other, "--out", folder)
 	narrow()
@@ -430,26 +413,4 @@ func TestPlaneRightsOfClusters(t *testing.T) {
 			t.Errorf("left of the cluster: %s", got)
 		}
 	}
-
-	t.Log("objects on it use identities of a namespace that it does not list")
-	p.gardenerInstalled(t)
-	run(0, "join", name, "--from-contexts", "--out", folder)
-	p.landscapeObject(t, "Shoot", fruit, "foo", fmt.Sprintf(`{"seedName":%q,"extensions":[{"type":"dns-service","workloadIdentity":{"name":"banana"}}]}`, name))
-	if got := do(t, p.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+fruit+"/shoots/foo", mergePatch, `{"status":{"technicalID":"shoot--a--foo"}}`); got.Code != http.StatusOK {
-		t.Fatalf("patch: %d %s", got.Code, got.Body)
-	}
-	check := func(code int, words string) {
-		t.Helper()
-		eventually(t, func() error {
-			if out, errOut, got := p.command(t, "", "credence", "cluster", "check", name); got != code || !strings.Contains(out, words) {
-				return fmt.Errorf("check: exit code %d, want %d with %q: %s%s", got, code, words, out, errOut)
-			}
-			return nil
-		})
-	}
-	check(1, "the agent may not read namespace "+fruit+", whose identities objects on the cluster use")
-	p.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+name+"-agent", "-n", fruit, "--clusterrole=credence:agent:identities", "--serviceaccount="+home+":"+name+"-agent")
-	check(0, "has all that it needs")
-	run(0, "leave", name)
-	wantBound("after it has left")
 }

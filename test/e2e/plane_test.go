@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -190,6 +192,23 @@ func (p plane) as(t *testing.T, user string, groups ...string) *rest.Config {
 	config := p.config(t)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
+}
+
+// approveCommand is how a person approves a request for a certificate, in what a program prints.
+var approveCommand = regexp.MustCompile(`kubectl certificate approve (credence-[0-9a-f]+)`)
+
+// takenFor is whom the API server takes a caller for.
+func takenFor(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.UserInfo
 }
 
 // namespace makes a namespace of the test's own, and returns when pods can be created in it: its service account is made a moment later.

@@ -166,54 +166,6 @@ func TestSelfTokens(t *testing.T) {
 		t.Errorf("to delete the identity: %d, warning %q", deleted.Code, deleted.Header.Get("Warning"))
 	}
 
-	t.Run("what a request may have", func(t *testing.T) {
-		self := fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","name":"web","namespace":%q,"uid":%q}`, namespace, account.UID)
-		for name, test := range map[string]struct {
-			query, spec string
-			code        int
-			text        string
-		}{
-			"itself as the context": {"", `{"contextObject":` + self + `}`, 201, ""},
-			"the default lifetime":  {"", `{"duration":"1h"}`, 201, ""},
-			"a dry run":             {"?dryRun=All", `{}`, 201, `"status":{"expirationTimestamp"`},
-			"too long":              {"", `{"duration":"61m"}`, 422, "must not be longer than 1h0m0s"},
-			"too short":             {"", `{"duration":"9m"}`, 422, "must not be shorter than 10m0s"},
-			"another as context":    {"", `{"contextObject":` + strings.Replace(self, `"web"`, `"default"`, 1) + `}`, 422, "must be left out, or be the caller"},
-			"a former self":         {"", `{"contextObject":` + strings.Replace(self, string(account.UID), "former", 1) + `}`, 409, "deleted and created again"},
-			"a duplicate field":     {"", `{"duration":"1h","duration":"2h"}`, 400, "duplicate field"},
-			"an unknown field":      {"", `{"audiences":["mine"]}`, 400, "unknown field"},
-		} {
-			got := do(t, by, "POST", selfTokenPath(namespace, "one")+test.query, "application/json", tokenRequest(test.spec))
-			if got.Code != test.code || !strings.Contains(string(got.Body), test.text) {
-				t.Errorf("%s: %d, want %d with %q: %s", name, got.Code, test.code, test.text, got.Body)
-			}
-			if (got.Code != 201 || test.query != "") && strings.Contains(string(got.Body), "eyJ") {
-				t.Errorf("%s: the answer holds a token", name)
-			}
-		}
-	})
-	t.Run("a pod that ends", func(t *testing.T) {
-		ending := shared.podOn(t, namespace, "ending", "web", node.Name)
-		by := shared.bearer(t, shared.podToken(t, ending))
-		pods := shared.client(t).CoreV1().Pods(namespace)
-		hour, second := int64(3600), int64(1)
-		if err := pods.Delete(t.Context(), ending.Name, metav1.DeleteOptions{GracePeriodSeconds: &hour}); err != nil {
-			t.Fatal(err)
-		}
-		if got := selfToken(t, by, namespace, "one", `{}`); got.Code != 201 {
-			t.Errorf("within its grace period: %d %s", got.Code, got.Body)
-		}
-		if err := pods.Delete(t.Context(), ending.Name, metav1.DeleteOptions{GracePeriodSeconds: &second}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, func() error {
-			// The cluster itself takes the token for another minute.
-			if got := selfToken(t, by, namespace, "one", `{}`); got.Code != 403 || !strings.Contains(string(got.Body), "was deleted, and had until") {
-				return fmt.Errorf("after its grace period: %d %s", got.Code, got.Body)
-			}
-			return nil
-		})
-	})
 }
 
 func TestSelfTokensOfOthers(t *testing.T) {
@@ -457,40 +409,4 @@ func selfTokensOfATakenNode(t *testing.T, p plane) {
 		}
 		return nil
 	})
-}
-
-// Where the pod can't be looked up there is no token, and the answer is not that the pod may not have one. It changes what others on the plane
-// see.
-func TestPlaneSelfTokensInAnOutage(t *testing.T) {
-	p := alone(t)
-	namespace := p.namespace(t)
-	p.create(t, namespace, "one", "aws", "a")
-	p.userOf(t, namespace, "web", "one")
-	by := p.bearer(t, p.podToken(t, p.podOn(t, namespace, "web-0", "web", p.nodeObject(t).Name)))
-	wantToken(t, by, namespace, "one", `{}`)
-	roles := p.client(t).RbacV1().ClusterRoles()
-	set := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-		t.Helper()
-		role, err := roles.Get(context.WithoutCancel(t.Context()), "credence:apiserver:pods", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := role.Rules
-		role.Rules = rules
-		if _, err := roles.Update(context.WithoutCancel(t.Context()), role, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		return before
-	}
-	rules := set(nil)
-	t.Cleanup(func() { set(rules) })
-	eventually(t, func() error {
-		got := selfToken(t, by, namespace, "one", `{}`)
-		if got.Code != 503 || got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.Body), "can't be read") {
-			return fmt.Errorf("%d, want 503 with a time to retry: %s", got.Code, got.Body)
-		}
-		return nil
-	})
-	set(rules)
-	wantToken(t, by, namespace, "one", `{}`)
 }

@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,11 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -76,32 +72,17 @@ func TestPlaneTwoClusters(t *testing.T) {
 	if secret, err := secrets.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || len(secret.Data["token"]) != 0 {
 		t.Errorf("the other Secret has %d bytes of token, %v", len(secret.Data["token"]), err)
 	}
-	token, err := os.ReadFile(agentConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(token)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for where, want := range map[string]int{ours: 201, theirs: 403} {
-		got := do(t, config, "POST", identitiesPath(where)+"/banana/token", "application/json", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`)
+		got := do(t, fromFile(t, agentConfig), "POST", tokenPath(where, "banana"), "application/json", tokenRequest(`{}`))
 		if got.Code != want {
 			t.Errorf("a token of %s: %d %s, want %d", where, got.Code, got.Body, want)
 		}
 	}
 
 	// Pods: the namespace has the same name in both clusters; tokens have no context, as the account is of another cluster.
-	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	seed.bind(t, ours, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: ours})
-	eventually(t, func() error {
-		_, err := seed.client(t).CoreV1().ServiceAccounts(ours).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
-		return err
-	})
+	seed.must(t, "", "kubectl", "create", "namespace", ours)
+	seed.enable(t, ours)
+	seed.accountOf(t, ours, "web", "banana")
 	if _, err := seed.client(t).CoreV1().Pods(ours).Create(t.Context(), podOf("web"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +93,7 @@ func TestPlaneTwoClusters(t *testing.T) {
 	// `use` is reviewed where the users are: rights in the identity cluster do not count here.
 	mallory := seed.admin(t, namespace, "mallory")
 	garden.letUse(t, ours, "mallory")
-	_, err = mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
+	_, err := mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
 	refused(t, "a Secret of one who may use the identity elsewhere only", err, "the verb use")
 	// Here they are enough, for as long as they last.
 	jane := seed.admin(t, namespace, "jane")
@@ -125,15 +106,7 @@ func TestPlaneTwoClusters(t *testing.T) {
 	if err := seed.client(t).RbacV1().RoleBindings(ours).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
-		if _, err := secrets.Patch(t.Context(), "j", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, warning := range seed.warnings(t, namespace) {
-			if strings.Contains(warning, "Secret/j UseDenied: jane, on whose behalf") {
-				return nil
-			}
-		}
-		return fmt.Errorf("no Event of jane's missing right: %q", seed.warnings(t, namespace))
-	})
+	seed.renewalIsDenied(t, namespace, "j", "jane")
+
+	t.Run("static credentials", func(t *testing.T) { staticCredentials(t, garden, seed, agent, reader, agentConfig, readerConfig) })
 }
