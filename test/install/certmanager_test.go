@@ -37,8 +37,7 @@ func (p *partial) certificatesOfCertManager(t *testing.T, i *installation) {
 	p.runs(t, "agent", "apiserver", "binder", "certificates", "controller", "discovery", "profiles", "webhook")
 	available(t, p.ControlPlane)
 	p.helm(t, "test", "credence")
-	if _, err := i.identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
-		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) { // an installation before has left it
+	if _, err := makeIdentity(t.Context(), i.identities, "app"); err != nil && !apierrors.IsAlreadyExists(err) { // an installation before has left it
 		t.Fatal(err)
 	}
 	i.podHasItsIdentity(t)

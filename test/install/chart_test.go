@@ -57,14 +57,22 @@ func packaged(t *testing.T) string {
 func template(t *testing.T, set ...string) []*unstructured.Unstructured {
 	t.Helper()
 	arguments := []string{"template", "credence", chart, "--namespace", "credence-system", "--kube-version", testkit.Version(t, "KUBERNETES")}
-	for _, each := range set {
-		arguments = append(arguments, "--set", each)
-	}
-	stdout, stderr, err := helm(t, "", arguments...)
+	stdout, stderr, err := helm(t, "", with(arguments, set...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	return decoded(stdout)
+}
+
+// with adds values to arguments of Helm. A value that begins with dashes is an argument itself.
+func with(arguments []string, values ...string) []string {
+	for _, each := range values {
+		if !strings.HasPrefix(each, "--") {
+			arguments = append(arguments, "--set")
+		}
+		arguments = append(arguments, each)
+	}
+	return arguments
 }
 
 func decoded(text string) (objects []*unstructured.Unstructured) {
@@ -205,64 +213,54 @@ func isNumber(v any) bool {
 // Values that can't work are refused before anything is changed, with what to do.
 func TestInvalidValues(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		namespace string
-		set       []string
-		want      string
+		name string
+		set  []string
+		want string
 	}{
-		{"no issuer", "", nil, "--set issuer=https://HOST"},
-		{"http", "", []string{"issuer=http://id.example.com"}, `invalid "http://id.example.com": want https`},
-		{"slash", "", []string{"issuer=https://id.example.com/"}, "want https"},
-		{"query", "", []string{"issuer=https://id.example.com?a=b"}, "want https"},
-		{"user", "", []string{"issuer=https://a@id.example.com"}, "want https"},
-		{"another namespace", "other", []string{"issuer=https://id.example.com"}, `namespace "other": Credence is installed in credence-system`},
-		{"unknown value", "", []string{"issuer=https://id.example.com", "isuer=x"}, "'isuer'"},
-		{"unknown value of a component", "", []string{"issuer=https://id.example.com", "components.agent.replica=3"}, "replica"},
-		{"storage", "", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
-		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
-		{"authorities beside those of Credence", "", []string{"issuer=https://id.example.com", "certificates.caBundle=x"}, "set certificates.source=existing"},
-		{"another writer of Credence's authorities", "", []string{"issuer=https://id.example.com", "certificates.injectionAnnotations.a=b"}, "set certificates.source=existing"},
-		{"a copy to where the objects are", "", []string{"issuer=https://id.example.com", "storage.copyFrom=cluster"}, "storage.copyFrom: cluster is storage.type"},
-		{"a copy from an etcd without servers", "", []string{"issuer=https://id.example.com", "storage.copyFrom=etcd"}, "storage.etcd.servers: missing"},
-		{"a copy without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "storage.copyFrom=embedded"}, "storage.copyFrom: the identities are in another cluster"},
-		{"cert-manager without an issuer", "", []string{"issuer=https://id.example.com", "certificates.source=cert-manager"}, "certificates.issuerRef.name: missing"},
-		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
-		{"driver without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},
-		{"driver without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.enabled=true"}, "another cluster can't verify"},
-		{"agent of one cluster", "", []string{"issuer=https://id.example.com", "node.enabled=true", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
-		{"agent without a driver", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
-		{"delivery without a driver", "", []string{"issuer=https://id.example.com", "workloads.delivery=csi"}, "set node.enabled=true"},
-		{"delivery", "", []string{"issuer=https://id.example.com", "workloads.delivery=vault"}, "/workloads/delivery"},
-		{"images without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "imageCredentials.audience=https://api.example.com"}, "imageCredentials.audience: has no effect"},
-		{"images for any audience", "", []string{"issuer=https://id.example.com", "imageCredentials.audience=*"}, "/imageCredentials/audience"},
-		{"registries without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "registry.configMap=registries"}, "registry.configMap: has no effect"},
-		{"namespaces without registries", "", []string{"issuer=https://id.example.com", "registry.namespaces={team}"}, "registry.namespaces: has no effect"},
-		{"registries of the installation", "", []string{"issuer=https://id.example.com", "registry.configMap=registries", "registry.namespaces={team,credence-system}"}, "registry.namespaces: credence-system"},
-		{"kubelet's folder", "", []string{"issuer=https://id.example.com", "node.enabled=true", "node.kubeletDir=/var/lib/kubelet/"}, "/node/kubeletDir"},
-		{"Ingress to no discovery server", "", []string{"issuer=https://id.example.com", "discovery.enabled=false", "discovery.ingress.enabled=true"}, "which discovery.enabled=false leaves out"},
-		{"nothing", "", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
-		{"gMSA off, and its annotations on", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.annotations=true"}, "gmsa.annotations: has no effect"},
-		{"gMSA off, and its users checked", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.requireUser=true"}, "gmsa.requireUser: has no effect"},
-		{"served until it is killed", "", []string{"issuer=https://id.example.com", "pods.preStopSeconds=40"}, "preStopSeconds: 40 of apiserver"},
-		{"one component served until it is killed", "", []string{"issuer=https://id.example.com", "components.webhook.terminationGracePeriodSeconds=10"}, "preStopSeconds: 10 of webhook"},
-		{"four fields of a schedule", "", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=17 3 * *"}, "/backup/schedule"},
-		{"a name of a schedule", "", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=@nightly"}, "/backup/schedule"},
-		{"old cluster", "", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
+		{"no issuer", nil, "--set issuer=https://HOST"},
+		{"http", []string{"issuer=http://id.example.com"}, `invalid "http://id.example.com": want https`},
+		{"slash", []string{"issuer=https://id.example.com/"}, "want https"},
+		{"query", []string{"issuer=https://id.example.com?a=b"}, "want https"},
+		{"user", []string{"issuer=https://a@id.example.com"}, "want https"},
+		{"another namespace", []string{"issuer=https://id.example.com", "--namespace=other"}, `namespace "other": Credence is installed in credence-system`},
+		{"unknown value", []string{"issuer=https://id.example.com", "isuer=x"}, "'isuer'"},
+		{"unknown value of a component", []string{"issuer=https://id.example.com", "components.agent.replica=3"}, "replica"},
+		{"storage", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
+		{"etcd without servers", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
+		{"authorities beside those of Credence", []string{"issuer=https://id.example.com", "certificates.caBundle=x"}, "set certificates.source=existing"},
+		{"another writer of Credence's authorities", []string{"issuer=https://id.example.com", "certificates.injectionAnnotations.a=b"}, "set certificates.source=existing"},
+		{"a copy to where the objects are", []string{"issuer=https://id.example.com", "storage.copyFrom=cluster"}, "storage.copyFrom: cluster is storage.type"},
+		{"a copy from an etcd without servers", []string{"issuer=https://id.example.com", "storage.copyFrom=etcd"}, "storage.etcd.servers: missing"},
+		{"a copy without identities", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "storage.copyFrom=embedded"}, "storage.copyFrom: the identities are in another cluster"},
+		{"cert-manager without an issuer", []string{"issuer=https://id.example.com", "certificates.source=cert-manager"}, "certificates.issuerRef.name: missing"},
+		{"agent without identities", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
+		{"driver without workloads", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},
+		{"driver without identities", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.enabled=true"}, "another cluster can't verify"},
+		{"agent of one cluster", []string{"issuer=https://id.example.com", "node.enabled=true", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
+		{"agent without a driver", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
+		{"delivery without a driver", []string{"issuer=https://id.example.com", "workloads.delivery=csi"}, "set node.enabled=true"},
+		{"delivery", []string{"issuer=https://id.example.com", "workloads.delivery=vault"}, "/workloads/delivery"},
+		{"images without identities", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "imageCredentials.audience=https://api.example.com"}, "imageCredentials.audience: has no effect"},
+		{"images for any audience", []string{"issuer=https://id.example.com", "imageCredentials.audience=*"}, "/imageCredentials/audience"},
+		{"registries without workloads", []string{"issuer=https://id.example.com", "workloads.enabled=false", "registry.configMap=registries"}, "registry.configMap: has no effect"},
+		{"namespaces without registries", []string{"issuer=https://id.example.com", "registry.namespaces={team}"}, "registry.namespaces: has no effect"},
+		{"registries of the installation", []string{"issuer=https://id.example.com", "registry.configMap=registries", "registry.namespaces={team,credence-system}"}, "registry.namespaces: credence-system"},
+		{"kubelet's folder", []string{"issuer=https://id.example.com", "node.enabled=true", "node.kubeletDir=/var/lib/kubelet/"}, "/node/kubeletDir"},
+		{"Ingress to no discovery server", []string{"issuer=https://id.example.com", "discovery.enabled=false", "discovery.ingress.enabled=true"}, "which discovery.enabled=false leaves out"},
+		{"nothing", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
+		{"gMSA off, and its annotations on", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.annotations=true"}, "gmsa.annotations: has no effect"},
+		{"gMSA off, and its users checked", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.requireUser=true"}, "gmsa.requireUser: has no effect"},
+		{"served until it is killed", []string{"issuer=https://id.example.com", "pods.preStopSeconds=40"}, "preStopSeconds: 40 of apiserver"},
+		{"one component served until it is killed", []string{"issuer=https://id.example.com", "components.webhook.terminationGracePeriodSeconds=10"}, "preStopSeconds: 10 of webhook"},
+		{"four fields of a schedule", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=17 3 * *"}, "/backup/schedule"},
+		{"keys for no recipient", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.ring=true"}, "backup.recipients: missing"},
+		{"a private key as recipient", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.recipients={AGE-SECR}"}, "/backup/recipients/0"},
+		{"fewer backups than none", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.keep=-1"}, "/backup/keep"},
+		{"a name of a schedule", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=@nightly"}, "/backup/schedule"},
+		{"old cluster", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			namespace := c.namespace
-			if namespace == "" {
-				namespace = "credence-system"
-			}
-			arguments := []string{"template", "credence", chart, "--namespace", namespace}
-			for _, each := range c.set {
-				if strings.HasPrefix(each, "--") {
-					arguments = append(arguments, each)
-				} else {
-					arguments = append(arguments, "--set", each)
-				}
-			}
-			_, stderr, err := helm(t, "", arguments...)
+			_, stderr, err := helm(t, "", with([]string{"template", "credence", chart, "--namespace", system}, c.set...)...)
 			if err == nil || !strings.Contains(stderr, c.want) {
 				t.Errorf("%v, want an error with %q:\n%s", err, c.want, stderr)
 			}
@@ -337,11 +335,6 @@ func TestDriverOfNodes(t *testing.T) {
 		}
 		if strings.Contains(fmt.Sprint(o.Object["subjects"]), "credence-node") {
 			t.Errorf("%s gives the driver rights", id(o))
-		}
-		for component, argument := range map[string]string{"credence-agent": "--delivery=csi", "credence-webhook": "--delivery=csi"} {
-			if spec := podSpec(o); o.GetName() == component && spec != nil && !strings.Contains(fmt.Sprint(spec["containers"]), argument) {
-				t.Errorf("%s has no argument %s", id(o), argument)
-			}
 		}
 	}
 	if len(found) != 3 || found["Namespace"].GetLabels()["pod-security.kubernetes.io/enforce"] != "privileged" {

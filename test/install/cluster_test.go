@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 	t.Cleanup(cluster.Stop)
 	kubeconfig := filepath.Join(folder, "admin.kubeconfig")
 	client := kubernetes.NewForConfigOrDie(cluster.Admin)
-	restricted(t, client)
+	makeNamespace(t, client, system, underRestricted)
 	file := packaged(t)
 	run := func(arguments ...string) {
 		t.Helper()
@@ -149,10 +148,7 @@ func namespaceFirst(t *testing.T, admin *rest.Config, kubeconfig, issuer string,
 		}
 		return err
 	})
-	rescue := exec.CommandContext(t.Context(), controlplane.Program("kubectl"), "--kubeconfig", kubeconfig, "delete", "apiservice", "v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev", "--ignore-not-found")
-	if output, err := rescue.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	runProgram(t, client, kubeconfig, "kubectl", "delete", "apiservice", "v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev", "--ignore-not-found")
 	gone(t, client, system)
 	worksElsewhere(t, client)
 	// Helm has lost the release with the namespace. With the values of before it takes over what is left of it, so that it can delete that.
@@ -224,14 +220,17 @@ func versions(t *testing.T, admin *rest.Config) map[string]string {
 	return found
 }
 
-// restricted makes the namespace of the installation, with the Pod Security Standard.
-func restricted(t *testing.T, client kubernetes.Interface) {
+// makeNamespace makes a namespace with labels.
+func makeNamespace(t *testing.T, client kubernetes.Interface, name string, labels map[string]string) {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// underRestricted are labels of a namespace with the Pod Security Standard "restricted".
+var underRestricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
 // podsAreMade waits until each Deployment has its pods: none of them is refused by Pod Security.
 func podsAreMade(t *testing.T, client kubernetes.Interface, label string) {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -23,9 +22,7 @@ import (
 func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 	core := p.client.CoreV1()
 	// A certificate that the driver shows its health with: its pod is ready once the kubelet has registered it.
-	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-node"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeNamespace(t, p.client, "credence-node", nil)
 	authority := testkit.NewCertificate(t, x509.Certificate{IsCA: true}, nil)
 	certificate := testkit.NewCertificate(t, x509.Certificate{DNSNames: []string{"credence-node.credence-node.svc"}}, authority)
 	if _, err := core.Secrets("credence-node").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "driver-tls"}, Type: corev1.SecretTypeTLS,
@@ -37,28 +34,13 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 	available(t, p.ControlPlane)
 	p.helm(t, "test", "credence")
 	const namespace = "unstored"
-	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
-		"identity.credence.dev/workload-identities": "enabled", "pod-security.kubernetes.io/enforce": "restricted",
-	}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace(namespace)
+	makeNamespace(t, p.client, namespace, map[string]string{"identity.credence.dev/workload-identities": "enabled", "pod-security.kubernetes.io/enforce": "restricted"})
+	identities := p.objects.Resource(workloadIdentities).Namespace(namespace)
 	eventually(t, func(ctx context.Context) error {
-		_, err := identities.Create(ctx, identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
-			"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+		_, err := makeIdentity(ctx, identities, "app")
 		return err
 	})
-	if _, err := p.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "use"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:workloadidentities:user"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "default"}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) error {
-		_, err := core.ServiceAccounts(namespace).Patch(ctx, "default", types.MergePatchType, []byte(`{"metadata": {"annotations": {"identity.credence.dev/workload-identities": "app"}}}`), metav1.PatchOptions{})
-		return err
-	})
+	mayUseApp(t, p.client, namespace)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
 		RestartPolicy:   corev1.RestartPolicyNever,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
@@ -71,13 +53,7 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 		_, err := core.Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
-	eventually(t, func(ctx context.Context) error {
-		found, err := core.Pods(namespace).Get(ctx, "app", metav1.GetOptions{})
-		if err == nil && found.Status.Phase != corev1.PodSucceeded {
-			err = fmt.Errorf("the pod is %s: %+v", found.Status.Phase, found.Status.ContainerStatuses)
-		}
-		return err
-	})
+	succeeded(t, p.client, namespace)
 	shown, err := core.Pods(namespace).GetLogs("app", &corev1.PodLogOptions{}).DoRaw(t.Context())
 	if err != nil || !strings.Contains(string(shown), ":"+namespace+":app:") || !strings.Contains(string(shown), `"pod"`) {
 		t.Errorf("the token is %s, %v; want it to name the identity and the pod", shown, err)
@@ -111,4 +87,14 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 
 	// Its volume goes with it, while there is a driver.
 	deleteNamespace(t, p.client, namespace)
+}
+
+// etcdVolume makes a volume for the embedded etcd of the chart.
+func (p *partial) etcdVolume(t *testing.T, i *installation) {
+	t.Helper()
+	folder := filepath.Join(i.folder, "etcd-volume")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	volumeIn(t, p.client, "etcd", "credence-etcd", folder)
 }

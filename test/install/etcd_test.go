@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/testkit"
@@ -26,10 +29,9 @@ func (p *partial) identitiesInEtcd(t *testing.T, i *installation) {
 	p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "keys.signerSocket="+signer.socket, "storage.type=etcd", "storage.etcd.secret=credence-etcd", "storage.etcd.servers={"+strings.Join(servers, ",")+"}")
 	p.runs(t, "apiserver", "certificates", "discovery")
 	available(t, p.ControlPlane)
-	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
+	identities := p.objects.Resource(workloadIdentities).Namespace("default")
 	create := func(ctx context.Context, name string) error {
-		_, err := identities.Create(ctx, identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "`+name+`"},
-			"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+		_, err := makeIdentity(ctx, identities, name)
 		return err
 	}
 	if err := create(t.Context(), "app"); err != nil {
@@ -73,14 +75,8 @@ func (p *partial) identitiesInEtcd(t *testing.T, i *installation) {
 // forgetKeys deletes the namespace of an installation before, and makes an empty one.
 func (p *partial) forgetKeys(t *testing.T) {
 	t.Helper()
-	namespaces := p.client.CoreV1().Namespaces()
-	if err := namespaces.Delete(t.Context(), system, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) error { // it is there until all in it is deleted
-		_, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}, metav1.CreateOptions{})
-		return err
-	})
+	deleteNamespace(t, p.client, system)
+	makeNamespace(t, p.client, system, nil)
 }
 
 // replaceAPIServers deletes the pods of the API server, and waits until others are ready.
@@ -119,9 +115,7 @@ func (p *partial) etcd(t *testing.T, folder string) (servers []string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	core := p.client.CoreV1()
-	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeNamespace(t, p.client, "etcd", nil)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}, Spec: corev1.ServiceSpec{
 		ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{"app": "etcd"}, Ports: []corev1.ServicePort{{Port: 2379}},
 	}}
@@ -180,4 +174,77 @@ func (p *partial) etcd(t *testing.T, folder string) (servers []string) {
 		return nil
 	})
 	return servers
+}
+
+// externalSigner is a pod that holds the keys, by a socket on the node.
+type externalSigner struct {
+	pod    *corev1.Pod
+	client kubernetes.Interface
+	socket string // its path on the node
+}
+
+// signer starts one, in the part that a plugin of a KMS has.
+func (p *partial) signer(t *testing.T, i *installation) *externalSigner {
+	t.Helper()
+	const user = 65532 // of the chart's pods: a socket is for one user alone
+	folder := filepath.Join(i.folder, "signer")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, user, user); err != nil {
+		t.Fatal(err)
+	}
+	makeNamespace(t, p.client, "signer", nil)
+	s := &externalSigner{client: p.client, socket: filepath.Join(folder, "run", "socket"), pod: &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "signer", Namespace: "signer"},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false),
+			SecurityContext:              &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](user), RunAsGroup: ptr.To[int64](user)},
+			Containers: []corev1.Container{{
+				Name: "signer", Image: i.registry + "/credence-server:" + i.tag,
+				Args:         []string{"signer", "--issuer=" + issuer, "--keys-dir=/signer/keys", "--socket=/signer/run/socket"},
+				VolumeMounts: []corev1.VolumeMount{{Name: "signer", MountPath: "/signer"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "signer", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}}},
+		},
+	}}
+	s.start(t)
+	return s
+}
+
+func (s *externalSigner) start(t *testing.T) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error { // the account of the namespace is made meanwhile
+		_, err := s.client.CoreV1().Pods(s.pod.Namespace).Create(ctx, s.pod, metav1.CreateOptions{})
+		return err
+	})
+	eventually(t, func(context.Context) error {
+		_, err := os.Stat(s.socket)
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, state(t, s.client, s.pod.Namespace))
+		}
+		return err
+	})
+}
+
+// replace deletes the pod, and starts another with the same keys.
+func (s *externalSigner) replace(t *testing.T) {
+	t.Helper()
+	pods := s.client.CoreV1().Pods(s.pod.Namespace)
+	if err := pods.Delete(t.Context(), s.pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t) // until the pod of before is gone, its name is taken
+}
+
+// tokenRequested requests a token of the identity app.
+func tokenRequested(client kubernetes.Interface, namespace string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answer, err := client.CoreV1().RESTClient().Post().AbsPath("/apis/authentication.gardener.cloud/v1alpha1/namespaces/" + namespace + "/workloadidentities/app/token").
+			Body([]byte(`{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": {}}`)).DoRaw(ctx)
+		if err != nil {
+			err = fmt.Errorf("request a token: %w\n%s", err, answer)
+		}
+		return err
+	}
 }

@@ -69,8 +69,7 @@ func TestServiceMonitors(t *testing.T) {
 		}
 		var ports []string
 		for _, deployment := range deployments {
-			spec, _, _ := unstructured.NestedMap(deployment.Object, "spec", "template")
-			pod := as[corev1.PodTemplateSpec](t, &unstructured.Unstructured{Object: spec})
+			pod := as[appsv1.Deployment](t, deployment).Spec.Template
 			if !contains(pod.Labels, services[0].Spec.Selector) {
 				continue
 			}
@@ -120,7 +119,7 @@ func TestMetricsOfTheDriver(t *testing.T) {
 		return nil
 	}
 	monitor, service := as[monitoringv1.ServiceMonitor](t, inNamespace("ServiceMonitor")), as[corev1.Service](t, inNamespace("Service"))
-	pod := as[corev1.PodTemplateSpec](t, &unstructured.Unstructured{Object: inNamespace("DaemonSet").Object["spec"].(map[string]any)["template"].(map[string]any)})
+	pod := as[appsv1.DaemonSet](t, inNamespace("DaemonSet")).Spec.Template
 	endpoint, container := monitor.Spec.Endpoints[0], pod.Spec.Containers[0]
 	if !contains(service.Labels, monitor.Spec.Selector.MatchLabels) || !contains(pod.Labels, service.Spec.Selector) || monitor.Spec.NamespaceSelector.MatchNames[0] != "credence-node" {
 		t.Errorf("the ServiceMonitor %+v does not find the pods", monitor.Spec)

@@ -25,8 +25,7 @@ func TestInANewCluster(t *testing.T) {
 		"backup.enabled=true", "backup.schedule=0 0 1 1 *", "backup.ring=true", "backup.recipients={" + key.Recipient().String() + "}"}
 	lost.helm(t, lost.arguments("install", append(slices.Clone(values), "storage.type=embedded")...)...)
 	available(t, lost.ControlPlane)
-	made, err := i.identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
-		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+	made, err := makeIdentity(t.Context(), i.identities, "app")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +72,5 @@ func TestInANewCluster(t *testing.T) {
 
 // arguments are those of Helm for values.
 func (p *partial) arguments(verb string, values ...string) []string {
-	arguments := []string{verb, "credence", p.chart}
-	for _, each := range slices.Concat(p.images, values) {
-		arguments = append(arguments, "--set", each)
-	}
-	return arguments
+	return with([]string{verb, "credence", p.chart}, slices.Concat(p.images, values)...)
 }

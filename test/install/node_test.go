@@ -61,7 +61,7 @@ func (i installation) inCluster(t *testing.T, arguments ...string) *installation
 	}
 	t.Cleanup(i.cluster.Stop)
 	i.client = kubernetes.NewForConfigOrDie(i.cluster.Admin)
-	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
+	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(workloadIdentities).Namespace("default")
 	return &i
 }
 
@@ -87,11 +87,8 @@ func (i *installation) admissionConfiguration(t *testing.T) string {
 // tryHelm installs or upgrades to images with a tag, and waits until all pods are ready.
 func (i *installation) tryHelm(t *testing.T, verb, tag, timeout string) (stdout, stderr string, err error) {
 	t.Helper()
-	arguments := []string{verb, "credence", i.chart, "--namespace", "credence-system", "--wait", "--timeout", timeout}
-	for _, each := range append(i.values(tag), "issuer="+issuer, "components.certificates.extraArgs={--overlap="+overlap.String()+"}") {
-		arguments = append(arguments, "--set", each)
-	}
-	return helm(t, i.kubeconfig, arguments...)
+	values := append(i.values(tag), "issuer="+issuer, "components.certificates.extraArgs={--overlap="+overlap.String()+"}")
+	return helm(t, i.kubeconfig, with([]string{verb, "credence", i.chart, "--namespace", "credence-system", "--wait", "--timeout", timeout}, values...)...)
 }
 
 func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
@@ -108,7 +105,7 @@ func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
 // works, with the identity and the keys, also if our processes are gone before, or the namespace.
 func TestInstallOnANode(t *testing.T) {
 	i := withNode(t, "--restart-apiserver", "--apiserver-arg=--audit-log-maxbackup=0") // all audit logs stay, which renewals are counted in
-	restricted(t, i.client)
+	makeNamespace(t, i.client, system, underRestricted)
 	i.imageIsMissing(t)
 	for _, line := range commandsOfNotes(t, i.helm(t, "upgrade", i.tag)) {
 		command := exec.CommandContext(t.Context(), "bash", "-c", line)
@@ -123,8 +120,7 @@ func TestInstallOnANode(t *testing.T) {
 		t.Errorf("helm test leaves its account: %v %v", left, err)
 	}
 
-	made, err := i.identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
-		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+	made, err := makeIdentity(t.Context(), i.identities, "app")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +176,7 @@ func (i *installation) isReachedWithoutKeys(t *testing.T) {
 	t.Helper()
 	run := func(program string, arguments ...string) {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), controlplane.Program(program), append(arguments, "--kubeconfig", i.kubeconfig)...)
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%s %v: %v\n%s\n%s", program, arguments, err, output, state(t, i.client, system))
-		}
+		runProgram(t, i.client, i.kubeconfig, program, arguments...)
 	}
 	ring, err := dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "identity.credence.dev", Version: "v1alpha1", Resource: "keyrings"}).Get(t.Context(), "workload-identities", metav1.GetOptions{})
 	if err != nil {
@@ -244,24 +237,8 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType, labels, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for account, role := range map[rbacv1.Subject]string{
-		{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"}:                "credence:workloadidentities:user",
-		{Kind: rbacv1.ServiceAccountKind, Namespace: "credence-system", Name: "credence-agent"}: "credence:agent:identities",
-	} {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: account.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{account},
-		}
-		if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	annotations := []byte(`{"metadata": {"annotations": {"identity.credence.dev/workload-identities": "app"}}}`)
-	eventually(t, func(ctx context.Context) error {
-		_, err := client.CoreV1().ServiceAccounts("default").Patch(ctx, "default", types.MergePatchType, annotations, metav1.PatchOptions{})
-		return err
-	})
+	bindRole(t, client, "default", "credence-agent", "ClusterRole", "credence:agent:identities", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: "credence-agent"})
+	mayUseApp(t, client, "default")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers:    []corev1.Container{{Name: "app", Image: i.registry + "/credence:" + i.tag, Args: []string{"version"}}},
@@ -276,19 +253,32 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if found := succeeded(t, client, "default"); len(found.Spec.Volumes) < 2 {
+		t.Errorf("the pod has no volume with a token: %+v", found.Spec.Volumes)
+	}
+}
+
+// mayUseApp lets the service account default of a namespace use the identity app, and names it there.
+func mayUseApp(t *testing.T, client kubernetes.Interface, namespace string) {
+	t.Helper()
+	bindRole(t, client, namespace, "use", "ClusterRole", "credence:workloadidentities:user", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "default"})
+	annotations := []byte(`{"metadata": {"annotations": {"identity.credence.dev/workload-identities": "app"}}}`)
 	eventually(t, func(ctx context.Context) error {
-		found, err := client.CoreV1().Pods("default").Get(ctx, "app", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if found.Status.Phase != corev1.PodSucceeded {
-			return fmt.Errorf("the pod is %s: %+v", found.Status.Phase, found.Status.ContainerStatuses)
-		}
-		if len(found.Spec.Volumes) < 2 {
-			return fmt.Errorf("the pod has no volume with a token: %+v", found.Spec.Volumes)
-		}
-		return nil
+		_, err := client.CoreV1().ServiceAccounts(namespace).Patch(ctx, "default", types.MergePatchType, annotations, metav1.PatchOptions{})
+		return err
 	})
+}
+
+// succeeded waits until the pod app has, and returns it.
+func succeeded(t *testing.T, client kubernetes.Interface, namespace string) (pod *corev1.Pod) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) (err error) {
+		if pod, err = client.CoreV1().Pods(namespace).Get(ctx, "app", metav1.GetOptions{}); err == nil && pod.Status.Phase != corev1.PodSucceeded {
+			err = fmt.Errorf("the pod is %s: %+v", pod.Status.Phase, pod.Status.ContainerStatuses)
+		}
+		return err
+	})
+	return pod
 }
 
 // verified issues a token of the identity app, verifies it with the keys that discovery serves, and returns its subject.
@@ -350,6 +340,17 @@ func verify(t *testing.T, client kubernetes.Interface, text string) (subject, ke
 		t.Fatalf("verify the token: %v", err)
 	}
 	return claims.Subject, token.Headers[0].KeyID
+}
+
+var workloadIdentities = schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}
+
+// makeIdentity makes an identity of the target system generic, with a host of its name as the audience.
+func makeIdentity(ctx context.Context, identities dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"audiences": []any{name + ".example.com"}, "targetSystem": map[string]any{"type": "generic"}},
+	}}
+	return identities.Create(ctx, o, metav1.CreateOptions{})
 }
 
 func identity(t *testing.T, text string) *unstructured.Unstructured {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,16 +59,12 @@ func (p *partial) helm(t *testing.T, arguments ...string) {
 // install installs the chart with values, and uninstalls it when the test ends, unless it has gone with its namespace.
 func (p *partial) install(t *testing.T, set ...string) {
 	t.Helper()
-	arguments := []string{"install", "credence", p.chart, "--take-ownership", "--force-conflicts"}
-	for _, each := range slices.Concat(p.images, set) {
-		arguments = append(arguments, "--set", each)
-	}
 	t.Cleanup(func() {
 		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait", "--ignore-not-found"); err != nil {
 			t.Errorf("%v\n%s%s", err, stdout, stderr)
 		}
 	})
-	p.helm(t, arguments...)
+	p.helm(t, append(p.arguments("install", set...), "--take-ownership", "--force-conflicts")...)
 }
 
 // runs holds the Deployments that there are to these.
@@ -96,9 +90,7 @@ func (i *installation) parts(t *testing.T) *partial {
 		ControlPlane: i.cluster, client: i.client, objects: dynamic.NewForConfigOrDie(i.cluster.Admin), kubeconfig: i.kubeconfig, chart: i.chart,
 		images: i.values(i.tag),
 	}
-	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeNamespace(t, p.client, system, nil)
 	return p
 }
 
@@ -167,63 +159,42 @@ func (p *partial) windowsGMSA(t *testing.T) (remove func()) {
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	t.Cleanup(server.Close)
-	ofRelease := metav1.ObjectMeta{Name: "windows-gmsa", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
-		Annotations: map[string]string{"meta.helm.sh/release-name": "windows-gmsa", "meta.helm.sh/release-namespace": "windows-gmsa"}}
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
-	client := func(path string) admissionregistrationv1.WebhookClientConfig {
-		url := server.URL + path
-		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority}
+	hook := func(path, operations string) string {
+		return fmt.Sprintf(`
+metadata: {name: windows-gmsa, labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: windows-gmsa, meta.helm.sh/release-namespace: windows-gmsa}}
+webhooks:
+- name: admission-webhook.windows-gmsa.sigs.k8s.io
+  clientConfig: {url: %q, caBundle: %s}
+  rules: [{operations: [%s], apiGroups: [""], apiVersions: ["*"], resources: [pods]}]
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1, v1beta1]
+  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [windows-gmsa]}, {key: windows.k8s.io/disabled, operator: NotIn, values: ["true"]}]}
+`, server.URL+path, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), operations)
 	}
-	rules := func(operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
-		return []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods"}}}}
-	}
-	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"windows-gmsa"}},
-		{Key: "windows.k8s.io/disabled", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
-	}}
-	const name = "admission-webhook.windows-gmsa.sigs.k8s.io"
-	registered := p.client.AdmissionregistrationV1()
-	if _, err := registered.MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: ofRelease, Webhooks: []admissionregistrationv1.MutatingWebhook{{
-		Name: name, ClientConfig: client("/mutate"), Rules: rules(admissionregistrationv1.Create), FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"}, NamespaceSelector: elsewhere,
-	}}}, metav1.CreateOptions{}); err != nil {
+	const registration, schemaOfSpec = "apiVersion: admissionregistration.k8s.io/v1\nkind: ", `{openAPIV3Schema: {type: object, properties: {credspec: {type: object, properties: {
+    ActiveDirectoryConfig: {type: object, properties: {GroupManagedServiceAccounts: {type: array, items: {type: object, properties: {Name: {type: string}, Scope: {type: string}}}}}},
+    CmsPlugins: {type: array, items: {type: string}},
+    DomainJoinConfig: {type: object, properties: {DnsName: {type: string}, DnsTreeName: {type: string}, Guid: {type: string}, MachineAccountName: {type: string}, NetBiosName: {type: string}, Sid: {type: string}}}}}}}}`
+	file := filepath.Join(t.TempDir(), "windows-gmsa.yaml")
+	if err := os.WriteFile(file, []byte(registration+"MutatingWebhookConfiguration"+hook("/mutate", "CREATE")+"---\n"+registration+"ValidatingWebhookConfiguration"+hook("/validate", "CREATE, UPDATE")+`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gmsacredentialspecs.windows.k8s.io, annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/689-windows-gmsa"}}
+spec:
+  group: windows.k8s.io
+  scope: Cluster
+  names: {kind: GMSACredentialSpec, plural: gmsacredentialspecs}
+  versions:
+  - {name: v1alpha1, served: true, storage: false, deprecated: true, schema: `+schemaOfSpec+`}
+  - {name: v1, served: true, storage: true, schema: `+schemaOfSpec+`}
+`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := registered.ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ofRelease, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: name, ClientConfig: client("/validate"), Rules: rules(admissionregistrationv1.Create, admissionregistrationv1.Update), FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"}, NamespaceSelector: elsewhere,
-	}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	text := map[string]any{"type": "string"}
-	credspec := map[string]any{"type": "object", "properties": map[string]any{
-		"ActiveDirectoryConfig": map[string]any{"type": "object", "properties": map[string]any{"GroupManagedServiceAccounts": map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": map[string]any{"Name": text, "Scope": text}}}}},
-		"CmsPlugins":            map[string]any{"type": "array", "items": text},
-		"DomainJoinConfig":      map[string]any{"type": "object", "properties": map[string]any{"DnsName": text, "DnsTreeName": text, "Guid": text, "MachineAccountName": text, "NetBiosName": text, "Sid": text}},
-	}}
-	version := func(name string, stored bool) map[string]any {
-		return map[string]any{"name": name, "served": true, "storage": stored, "deprecated": !stored, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"credspec": credspec}}}}
-	}
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "gmsacredentialspecs.windows.k8s.io", "annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/689-windows-gmsa"}},
-		"spec": map[string]any{"group": "windows.k8s.io", "scope": "Cluster", "names": map[string]any{"kind": "GMSACredentialSpec", "plural": "gmsacredentialspecs"},
-			"versions": []any{version("v1alpha1", false), version("v1", true)}},
-	}}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	if _, err := p.objects.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.command(t, "kubectl", "create", "-f", file)
 	remove = func() {
 		t.Helper()
-		ctx := context.WithoutCancel(t.Context()) // it is a cleanup too
-		for _, err := range []error{
-			registered.MutatingWebhookConfigurations().Delete(ctx, ofRelease.Name, metav1.DeleteOptions{}),
-			registered.ValidatingWebhookConfigurations().Delete(ctx, ofRelease.Name, metav1.DeleteOptions{}),
-		} {
-			if err != nil && !apierrors.IsNotFound(err) {
-				t.Error(err)
-			}
-		}
+		p.command(t, "kubectl", "delete", "--ignore-not-found", "mutatingwebhookconfigurations/windows-gmsa", "validatingwebhookconfigurations/windows-gmsa")
 	}
 	t.Cleanup(remove)
 	return remove
@@ -244,14 +215,14 @@ func (p *partial) credentialSpec(t *testing.T) *unstructured.Unstructured {
 	if _, err := p.client.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.bind(t, p.client, "default", "shop", "Role", "shop", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"})
+	bindRole(t, p.client, "default", "shop", "Role", "shop", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"})
 	if _, err := p.client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return made
 }
 
-func (*partial) bind(t *testing.T, client kubernetes.Interface, namespace, name, kind, role string, subject rbacv1.Subject) {
+func bindRole(t *testing.T, client kubernetes.Interface, namespace, name, kind, role string, subject rbacv1.Subject) {
 	t.Helper()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: []rbacv1.Subject{subject}}
 	if _, err := client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
@@ -427,13 +398,8 @@ func (p *partial) workloadsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := kubernetes.NewForConfigOrDie(admin)
-	if _, err := theirs.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fruit"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	workloadIdentities := schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}
-	if _, err := dynamic.NewForConfigOrDie(admin).Resource(workloadIdentities).Namespace("fruit").Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity",
-		"metadata": {"name": "banana"}, "spec": {"audiences": ["fruit.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{}); err != nil {
+	makeNamespace(t, kubernetes.NewForConfigOrDie(admin), "fruit", nil)
+	if _, err := makeIdentity(t.Context(), dynamic.NewForConfigOrDie(admin).Resource(workloadIdentities).Namespace("fruit"), "banana"); err != nil {
 		t.Fatal(err)
 	}
 	join := exec.CommandContext(t.Context(), controlplane.Program("credence"), "cluster", "join", "east", "--identities", "fruit", "--workload-kubeconfig", p.kubeconfig)
@@ -442,13 +408,10 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	aged := p.age(t, "webhook.token")
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
-	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeNamespace(t, p.client, "backup", map[string]string{"identity.credence.dev/workload-identities": "enabled"})
 	if _, err := p.client.CoreV1().ConfigMaps(system).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "registries"},
-		Data:       map[string]string{"registries.yaml": "registries: [{images: registry.example.com, audiences: [fruit.example.com], exchange: token-server}]"},
+		Data:       map[string]string{"registries.yaml": "registries: [{images: registry.example.com, audiences: [banana.example.com], exchange: token-server}]"},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -504,7 +467,7 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		}
 		return nil
 	})
-	verify := exec.CommandContext(t.Context(), controlplane.Program("credence"), "token", "verify", "-", "--audience", "fruit.example.com", "--ca-file", filepath.Join(folder, "ca.crt"))
+	verify := exec.CommandContext(t.Context(), controlplane.Program("credence"), "token", "verify", "-", "--audience", "banana.example.com", "--ca-file", filepath.Join(folder, "ca.crt"))
 	verify.Stdin = strings.NewReader(string(token))
 	verify.Env = append(os.Environ(), "HOME="+t.TempDir())
 	if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), ":fruit:banana:") {

@@ -50,11 +50,7 @@ func TestRightsOfACopy(t *testing.T) {
 func (p *partial) moveIntoRecords(t *testing.T) {
 	t.Helper()
 	upgrade := func(set ...string) error {
-		arguments := []string{"upgrade", "credence", p.chart, "--namespace", system, "--reuse-values"}
-		for _, each := range set {
-			arguments = append(arguments, "--set", each)
-		}
-		_, stderr, err := helm(t, p.kubeconfig, arguments...)
+		_, stderr, err := helm(t, p.kubeconfig, with([]string{"upgrade", "credence", p.chart, "--namespace", system, "--reuse-values"}, set...)...)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, stderr)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/test/controlplane"
@@ -139,9 +140,7 @@ func clusterForValues(t *testing.T) (kubeconfig string) {
 		{"wait", "--for=jsonpath={.status.acceptedNames.listKind}", "--timeout=5m", "crd/httproutes.gateway.networking.k8s.io", "crd/certificates.cert-manager.io"}, // without conditions yet, the next line would fail
 		{"wait", "--for=condition=Established", "--timeout=5m", "crd/httproutes.gateway.networking.k8s.io", "crd/certificates.cert-manager.io"},
 	} {
-		if out, err := exec.CommandContext(t.Context(), controlplane.Program("kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...).CombinedOutput(); err != nil {
-			t.Fatalf("kubectl %q: %v\n%s", arguments, err, out)
-		}
+		runProgram(t, kubernetes.NewForConfigOrDie(cluster.Admin), kubeconfig, "kubectl", arguments...)
 	}
 	return kubeconfig
 }
