@@ -39,7 +39,12 @@ type laptop struct {
 
 func newLaptop(t *testing.T, env ...string) *laptop {
 	t.Helper()
-	root := t.TempDir()
+	// Its path is short: refusals abbreviate commands that name it.
+	root, err := os.MkdirTemp("", "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	l := &laptop{
 		t: t, bin: filepath.Join(root, "bin"), dir: home.Dir(filepath.Join(root, "state")), port: freePorts(t),
 		events: filepath.Join(root, "events"), env: env,
