@@ -19,9 +19,7 @@ func accessTeam(t *testing.T) (namespace, admin, editor string) {
 	t.Helper()
 	namespace = shared.namespace(t)
 	admin, editor = "ada-"+namespace, "eve-"+namespace
-	if _, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	shared.bind(t, namespace, "edit", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: editor})
 	shared.admin(t, namespace, admin)
 	shared.untilAllowed(t, namespace, admin, "use", "serviceaccounts", "cart")
@@ -32,30 +30,23 @@ func accessTeam(t *testing.T) (namespace, admin, editor string) {
 func (p plane) role(t *testing.T, namespace, name string, rules []rbacv1.PolicyRule, user string) {
 	t.Helper()
 	client := p.client(t).RbacV1()
-	if _, err := client.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	need(client.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}))(t)
+	need(client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	p.untilGiven(t, namespace, rbacv1.Subject{Kind: "User", Name: user}, rules)
 }
 
 func (p plane) mayDo(t *testing.T, namespace, user, verb, resource, name string, groups ...string) bool {
 	t.Helper()
 	what := schema.ParseGroupResource(resource) // RESOURCE.GROUP
-	review, err := p.client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+	review := need(p.client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: verb, Group: what.Group, Resource: what.Resource, Name: name,
 		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	return review.Status.Allowed
 }
 
@@ -145,10 +136,7 @@ func TestAccessGrant(t *testing.T) {
 	if shared.mayDo(t, namespace, "jane", "use", "serviceaccounts", "default") {
 		t.Error("jane may use an account that was not given")
 	}
-	before, err := client.RoleBindings(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(client.RoleBindings(namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
 	if stdout, _, _ := grant(admin, "jane", "cart"); !strings.HasPrefix(stdout, written("unchanged", "")) {
 		t.Errorf("the same again: %s", stdout)
 	}
@@ -163,12 +151,10 @@ func TestAccessGrant(t *testing.T) {
 	}
 
 	// Another role of that name is not bound.
-	if _, err := client.Roles(namespace).Create(t.Context(), &rbacv1.Role{
+	need(client.Roles(namespace).Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "credence:serviceaccounts:user:trap"},
 		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	if _, stderr, code := grant(admin, "jane", "a-first", "trap"); code != 1 || !strings.Contains(stderr, "exists with other rules") {
 		t.Errorf("a role in the way: %d, %s", code, stderr)
 	}

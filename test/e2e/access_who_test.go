@@ -57,11 +57,9 @@ func TestAccessWho(t *testing.T) {
 		shared.role(t, namespace, name, rules, user)
 		names = append(names, user)
 	}
-	if _, err := shared.client(t).CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
+	need(shared.client(t).CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "cart-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "cart"}}, Type: corev1.SecretTypeServiceAccountToken,
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	for _, identity := range []string{"banana", "apple"} {
 		shared.must(t, "apiVersion: authentication.gardener.cloud/v1alpha1\nkind: WorkloadIdentity\nmetadata: {name: "+identity+", namespace: "+namespace+"}\nspec:\n  audiences: [x]\n  targetSystem: {type: generic}\n", "kubectl", "create", "-f", "-")
 	}
@@ -75,9 +73,7 @@ func TestAccessWho(t *testing.T) {
 	who := func(as ...string) (answer accessWho) {
 		t.Helper()
 		out := shared.must(t, "", "credence", append([]string{"access", "who", "cart", "-n", namespace, "-o", "json"}, as...)...)
-		if err := json.Unmarshal([]byte(out), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(out), &answer))
 		return answer
 	}
 	answer := who()
@@ -93,12 +89,9 @@ func TestAccessWho(t *testing.T) {
 				if r.OfCluster {
 					attributes.Namespace = ""
 				}
-				review, err := client.Create(t.Context(), &authorizationv1.SubjectAccessReview{
+				review := need(client.Create(t.Context(), &authorizationv1.SubjectAccessReview{
 					Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:authenticated"}, ResourceAttributes: attributes},
-				}, metav1.CreateOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}, metav1.CreateOptions{}))(t)
 				return review.Status.Allowed
 			})
 			if answer.has(user, way.Name) != allowed {

@@ -17,19 +17,13 @@ import (
 func (p plane) clusterRole(t *testing.T, name, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	client := p.client(t).RbacV1()
-	if _, err := client.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	need(client.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}))(t)
+	need(client.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.must(t, "", "kubectl", "delete", "clusterrole,clusterrolebinding", name)
-	})
+	}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() { p.must(t, "", "kubectl", "delete", "clusterrole,clusterrolebinding", name) })
 	p.untilGiven(t, "", rbacv1.Subject{Kind: "User", Name: user}, rules)
 }
 
@@ -45,10 +39,7 @@ func TestEnable(t *testing.T) {
 	}
 	labels := func() map[string]string {
 		t.Helper()
-		stored, err := shared.client(t).CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := need(shared.client(t).CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{}))(t)
 		return stored.Labels
 	}
 

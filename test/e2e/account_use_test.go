@@ -35,9 +35,7 @@ func newAccountUse(t *testing.T, p plane, mode string) accountUse {
 	a.jane, a.joe = a.namespace+"-jane", a.namespace+"-joe"
 	client := p.client(t)
 	for _, name := range []string{"cart", "till"} {
-		if _, err := client.CoreV1().ServiceAccounts(a.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(client.CoreV1().ServiceAccounts(a.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	}
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers", "pods/status", "replicationcontrollers/status", "podtemplates"}, Verbs: []string{"*"}},
@@ -65,9 +63,7 @@ func newAccountUse(t *testing.T, p plane, mode string) accountUse {
 func (a accountUse) label(t *testing.T, mode string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, useLabel, mode)
-	if _, err := a.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(a.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 }
 
 // send sends a request about a resource of the namespace, of which nothing is stored.
@@ -106,9 +102,7 @@ func pathOf(namespace, resource string) string {
 // create has an admin of the cluster make an object, for good.
 func (a accountUse) create(t *testing.T, resource, body string) {
 	t.Helper()
-	if got := do(t, a.config(t), "POST", pathOf(a.namespace, resource), jsonBody, body); got.Code != http.StatusCreated {
-		t.Fatalf("%s: %d %s", resource, got.Code, got.Body)
-	}
+	must(t, do(t, a.config(t), "POST", pathOf(a.namespace, resource), jsonBody, body).is(http.StatusCreated), resource)
 }
 
 func specWith(account string) string {
@@ -273,9 +267,7 @@ func (a accountUse) waysAround(t *testing.T) {
 	container := func(more string) string {
 		return `{"metadata":{"name":"q"},"spec":{"containers":[{"name":"c","image":"one"` + more + `}]}}`
 	}
-	revision := func(data string) string {
-		return `{"metadata":{"name":"r"},"revision":1,"data":` + data + `}`
-	}
+	revision := func(data string) string { return `{"metadata":{"name":"r"},"revision":1,"data":` + data + `}` }
 	foreign := "holds the token of another service account"
 	noName := "may not use service account * of namespace " + a.namespace + "; an admin of the namespace gives the right by: credence access grant -n " + a.namespace + " -- " + a.jane + " '*'"
 	command := "credence access grant -n " + a.namespace + " -- " + a.jane + " cart"
@@ -404,9 +396,7 @@ func TestAccountUseModes(t *testing.T) {
 		})
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, useLabel)
-	if _, err := shared.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 	eventually(t, func() error {
 		got := send()
 		if got.Code != http.StatusCreated || got.Header.Get("Warning") != "" || noted(got) != "" {
@@ -449,10 +439,7 @@ func TestAccountUseLabel(t *testing.T) {
 			}
 		}
 	}
-	namespace, err := shared.client(t).CoreV1().Namespaces().Get(t.Context(), a.namespace, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := need(shared.client(t).CoreV1().Namespaces().Get(t.Context(), a.namespace, metav1.GetOptions{}))(t)
 	delete(namespace.Labels, useLabel)
 	if _, err := shared.clientAs(t, owner).CoreV1().Namespaces().Finalize(t.Context(), namespace, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "manage-account-use") {
 		t.Errorf("the label taken off by namespaces/finalize: %v", err)
@@ -486,10 +473,7 @@ func TestDeveloperIsEditWithoutAccounts(t *testing.T) {
 	inTurn(t)
 	client := shared.client(t).RbacV1()
 	rules := func(name string) map[string]bool {
-		role, err := client.ClusterRoles().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		role := need(client.ClusterRoles().Get(t.Context(), name, metav1.GetOptions{}))(t)
 		all := map[string]bool{}
 		for _, rule := range role.Rules {
 			for _, group := range rule.APIGroups {

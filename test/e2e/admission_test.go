@@ -19,7 +19,7 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 	namespace := shared.namespace(t)
 	policies := shared.client(t).AdmissionregistrationV1()
 	name := "e2e-" + namespace
-	if _, err := policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+	need(policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
@@ -39,18 +39,14 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 				Message:    "refused by a policy of the cluster",
 			}},
 		},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+	}, metav1.CreateOptions{}))(t)
+	need(policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}},
 		},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		_ = policies.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
@@ -66,9 +62,7 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 	})
 	shared.create(t, namespace, "one", "aws", "allowed")
 	for _, body := range []string{tokenRequest(`{"duration":"3h"}`), `{"spec":{"duration":"3h"}}`} {
-		if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body); got.Code != 422 || !strings.Contains(string(got.Body), refusal) {
-			t.Errorf("token of three hours: %d %s", got.Code, got.Body)
-		}
+		expect(t, do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body).is(422, refusal), "token of three hours")
 	}
 	token(t, shared.config(t), namespace, "one", `{"duration":"1h"}`)
 }
@@ -78,15 +72,10 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 func TestNamespacesCanBeDeleted(t *testing.T) {
 	inTurn(t)
 	client := shared.client(t).CoreV1().Namespaces()
-	namespace, err := client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-deleted-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := need(client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-deleted-"}}, metav1.CreateOptions{}))(t)
 	shared.create(t, namespace.Name, "one", "aws", "a")
 	shared.create(t, namespace.Name, "two", "aws", "a")
-	if err := client.Delete(t.Context(), namespace.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Delete(t.Context(), namespace.Name, metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		left, err := client.Get(t.Context(), namespace.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -104,21 +93,11 @@ func TestNamespacesCanBeDeleted(t *testing.T) {
 func TestOwnedIdentitiesAreCollected(t *testing.T) {
 	t.Parallel()
 	namespace := shared.namespace(t)
-	owner, err := shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := need(shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{}))(t)
 	body := strings.Replace(identityJSON("owned", "aws", "a"), `"name":"owned"`, fmt.Sprintf(`"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]`, owner.UID), 1)
-	if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", body); got.Code != 201 {
-		t.Fatalf("create: %d %s", got.Code, got.Body)
-	}
-	if err := shared.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", body).is(201), "create")
+	must(t, shared.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}))
 	eventually(t, func() error {
-		if got := do(t, shared.config(t), "GET", identitiesPath(namespace)+"/owned", "", ""); got.Code != 404 {
-			return fmt.Errorf("owned identity: %d", got.Code)
-		}
-		return nil
+		return do(t, shared.config(t), "GET", identitiesPath(namespace)+"/owned", "", "").is(404)
 	})
 }

@@ -192,10 +192,7 @@ func TestUIDsOfAnEarlierVersion(t *testing.T) {
 	namespace := shared.namespace(t)
 	made, old := shared.create(t, namespace, "new", "generic", "a"), string(uuid.NewUUID())
 	storage := shared.etcdOf()
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{storage["etcd-servers"]}, DialTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	etcd := need(clientv3.New(clientv3.Config{Endpoints: []string{storage["etcd-servers"]}, DialTimeout: time.Minute}))(t)
 	defer etcd.Close()
 	// The uid of one that was made here is known by its block. This one is stored past the API, and another object with it, which holds up nothing.
 	folder := "/registry/authentication.gardener.cloud/authentication.gardener.cloud/workloadidentities/" + namespace + "/"
@@ -205,9 +202,7 @@ func TestUIDsOfAnEarlierVersion(t *testing.T) {
 	}
 	for _, name := range []string{"old", "twin"} {
 		value := strings.NewReplacer(`"name":"new"`, fmt.Sprintf(`"name":%q`, name), string(made.UID), old).Replace(string(stored.Kvs[0].Value))
-		if _, err := etcd.Put(t.Context(), folder+name, value); err != nil {
-			t.Fatal(err)
-		}
+		need(etcd.Put(t.Context(), folder+name, value))(t)
 	}
 	replica := shared.replica(t, storage)
 	eventually(t, func() error {
@@ -226,10 +221,7 @@ func (p plane) giveUIDs(t *testing.T, replica *rest.Config) {
 	t.Helper()
 	namespace := p.namespace(t)
 	eventually(t, func() error { // what reviews requests is ready a moment later, and so are the uids of what is there
-		if got := do(t, replica, "POST", identitiesPath(namespace)+"?dryRun=All", "application/json", givenJSON("ready", string(uuid.NewUUID()))); got.Code != http.StatusCreated {
-			return fmt.Errorf("create at the replica: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, replica, "POST", identitiesPath(namespace)+"?dryRun=All", "application/json", givenJSON("ready", string(uuid.NewUUID()))).is(http.StatusCreated)
 	})
 	for i := range 10 {
 		for _, names := range [][2]string{{"a", "b"}, {"c", "c"}} {

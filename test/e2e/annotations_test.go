@@ -18,14 +18,12 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 	client, warnings := shared.warnedClient(t, shared.config(t))
 	namespaces, accounts := client.CoreV1().Namespaces(), client.CoreV1().ServiceAccounts(namespace)
 	label := func(value string) error {
-		_, err := namespaces.Patch(t.Context(), namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceIdentities+`":`+value+`}}}`), metav1.PatchOptions{})
-		return err
+		return errOf(namespaces.Patch(t.Context(), namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceIdentities+`":`+value+`}}}`), metav1.PatchOptions{}))
 	}
 	for _, value := range []string{`"true"`, `"Enabled"`, `""`} {
 		refused(t, "the label with "+value, label(value), "with the value enabled alone")
 	}
-	_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: "yes"}}}, metav1.CreateOptions{})
-	refused(t, "a namespace that is created with another value", err, "with the value enabled alone")
+	refused(t, "a namespace that is created with another value", errOf(namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: "yes"}}}, metav1.CreateOptions{})), "with the value enabled alone")
 	allowed(t, "the label", label(`"enabled"`))
 	if got := warnings.take(); got != "" {
 		t.Errorf("the label is warned about: %s", got)
@@ -52,16 +50,13 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-", Labels: pairs(c.labels), Annotations: pairs(c.annotations)}}
 		eventually(t, func() error { // until the label of the namespace is known to the policies
 			warnings.take()
-			_, err := accounts.Create(t.Context(), account, metav1.CreateOptions{})
-			return err
+			return errOf(accounts.Create(t.Context(), account, metav1.CreateOptions{}))
 		})
 		if got := warnings.take(); (got != "") != (c.warning != "") || !strings.Contains(got, c.warning) {
 			t.Errorf("%s: warned %q, want %q", name, got, c.warning)
 		}
 	}
-	if _, err := namespaces.Patch(t.Context(), namespace, types.MergePatchType, annotate(v1alpha1.LabelNamespaceIdentities, "enabled"), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(namespaces.Patch(t.Context(), namespace, types.MergePatchType, annotate(v1alpha1.LabelNamespaceIdentities, "enabled"), metav1.PatchOptions{}))(t)
 	if got := warnings.take(); !strings.Contains(got, "annotation "+v1alpha1.LabelNamespaceIdentities+" has no effect") {
 		t.Errorf("the label as an annotation: warned %q", got)
 	}

@@ -35,9 +35,7 @@ func eventsSince(t *testing.T, file string, start os.FileInfo, text string) []au
 		if errors.Is(err, fs.ErrNotExist) { // it was renamed a moment ago
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer log.Close()
 		info, err := log.Stat()
 		switch {
@@ -49,9 +47,7 @@ func eventsSince(t *testing.T, file string, start os.FileInfo, text string) []au
 		case info.ModTime().Before(start.ModTime()):
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines := bufio.NewScanner(log)
 		lines.Buffer(nil, 8<<20)
 		for lines.Scan() {
@@ -68,10 +64,7 @@ func eventsSince(t *testing.T, file string, start os.FileInfo, text string) []au
 // auditLog returns the files of an audit log, the oldest first: a server that has filled one renames it, and begins another.
 func auditLog(t *testing.T, file string) []string {
 	t.Helper()
-	full, err := filepath.Glob(strings.TrimSuffix(file, ".log") + "-*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := need(filepath.Glob(strings.TrimSuffix(file, ".log") + "-*.log"))(t)
 	return append(full, file)
 }
 
@@ -100,10 +93,7 @@ func TestAudit(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
 	wi := shared.create(t, namespace, "one", "aws", "a")
-	account, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "account"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := need(shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "account"}}, metav1.CreateOptions{}))(t)
 	shared.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "account", Namespace: namespace}, rbacv1.PolicyRule{
 		APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities"}, Verbs: []string{"use"},
 	})
@@ -136,7 +126,7 @@ func searchFor(t *testing.T, dir, token string) {
 	t.Helper()
 	signature := []byte(token[strings.LastIndexByte(token, '.')+1:])
 	files := 0
-	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -155,9 +145,7 @@ func searchFor(t *testing.T, dir, token string) {
 			t.Errorf("%s holds the token", path)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if files < 10 {
 		t.Fatalf("searched %d files below %s only", files, dir)
 	}

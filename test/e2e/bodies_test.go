@@ -49,18 +49,14 @@ func TestBodiesAreOneObject(t *testing.T) {
 	if after := do(t, admin, "GET", strings.TrimSuffix(rotation, "/rotation"), "", ""); keysOf(t, before) != keysOf(t, after) {
 		t.Errorf("refused requests changed the keys: %s, and before %s", after.Body, before.Body)
 	}
-	if got := do(t, admin, "POST", tokenPath(namespace, "one"), yaml, "kind: TokenRequest\napiVersion: authentication.gardener.cloud/v1alpha1\nspec: {duration: 20m}\n"); got.Code != 201 {
-		t.Errorf("a TokenRequest in YAML: %d %s", got.Code, got.Body)
-	}
+	expect(t, do(t, admin, "POST", tokenPath(namespace, "one"), yaml, "kind: TokenRequest\napiVersion: authentication.gardener.cloud/v1alpha1\nspec: {duration: 20m}\n").is(201), "a TokenRequest in YAML")
 }
 
 // keysOf are the keys of a KeyRing and their states.
 func keysOf(t *testing.T, got response) string {
 	t.Helper()
 	var ring identityv1alpha1.KeyRing
-	if err := json.Unmarshal(got.Body, &ring); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, &ring))
 	var keys []string
 	for _, key := range ring.Status.Keys {
 		keys = append(keys, fmt.Sprintf("%s %v", key.ID, key.State))
@@ -115,10 +111,7 @@ func TestLargestIdentity(t *testing.T) {
 		wi.Finalizers = []string{"example.com/keep"}
 		wi.Annotations = map[string]string{"example.com/a": strings.Repeat("a", filling)}
 		wi.Spec.Audiences, wi.Spec.TargetSystem.Type = audiences[:4], "generic"
-		body, err := json.Marshal(wi)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := need(json.Marshal(wi))(t)
 		config := `{"apiVersion":"a/v1","kind":"K","x":"` + strings.Repeat("x", 65_000) + `"}`
 		return strings.Replace(string(body), `"type"`, `"providerConfig":`+config+`,"type"`, 1)
 	}
@@ -140,22 +133,14 @@ func TestLargestIdentity(t *testing.T) {
 	apply := func(manager string) response {
 		return do(t, admin, "PATCH", identitiesPath(namespace)+"/largest?force=true&fieldManager="+manager, "application/apply-patch+yaml", body)
 	}
-	if got := apply("first"); got.Code != 201 {
-		t.Fatalf("apply: %d %.300s", got.Code, got.Body)
-	}
-	if got := apply("second"); got.Code != 200 {
-		t.Fatalf("apply again, as another manager: %d %.300s", got.Code, got.Body)
-	}
+	must(t, apply("first").is(201), "apply")
+	must(t, apply("second").is(200), "apply again, as another manager")
 	served := do(t, admin, "GET", identitiesPath(namespace)+"/largest", "", "")
 	if got := do(t, admin, "PUT", identitiesPath(namespace)+"/largest", "application/json", string(served.Body)); got.Code != 200 {
 		t.Fatalf("replace %d bytes as they were served: %d %.300s", len(served.Body), got.Code, got.Body)
 	}
-	if got := do(t, admin, "DELETE", identitiesPath(namespace)+"/largest", "", ""); got.Code != 200 {
-		t.Fatalf("delete: %d %.300s", got.Code, got.Body)
-	}
-	if got := do(t, admin, "PATCH", identitiesPath(namespace)+"/largest", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`); got.Code != 200 {
-		t.Fatalf("free it of its finalizers: %d %.300s", got.Code, got.Body)
-	}
+	must(t, do(t, admin, "DELETE", identitiesPath(namespace)+"/largest", "", "").is(200), "delete")
+	must(t, do(t, admin, "PATCH", identitiesPath(namespace)+"/largest", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`).is(200), "free it of its finalizers")
 }
 
 // A user who may write identities cannot drive the events of others out of the audit log.
@@ -186,10 +171,7 @@ func TestAuditEventsAreBounded(t *testing.T) {
 			}
 			return nil
 		})
-		text, err := json.Marshal(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need(json.Marshal(found[0]))(t)
 		if len(text) > 8<<10 || found[0].Level != auditv1.LevelMetadata {
 			t.Errorf("%s: an event of %d bytes, level %s", name, len(text), found[0].Level)
 		}
@@ -217,34 +199,18 @@ func TestIdentitiesCanBeReadByAll(t *testing.T) {
 			t.Errorf("%s: %d %s, want 422", name, got.Code, got.Body)
 		}
 	}
-	if got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, "invisible", "[\"a\u200b\"]", `1`)); got.Code != 422 {
-		t.Errorf("an audience that is not what it looks like: %d %s", got.Code, got.Body)
-	}
-	list, err := http.NewRequestWithContext(t.Context(), "GET", admin.Host+identitiesPath(namespace), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect(t, do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, "invisible", "[\"a\u200b\"]", `1`)).is(422), "an audience that is not what it looks like")
+	list := need(http.NewRequestWithContext(t.Context(), "GET", admin.Host+identitiesPath(namespace), nil))(t)
 	list.Header.Set("Accept", "application/yaml")
-	client, err := rest.HTTPClientFor(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Do(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(rest.HTTPClientFor(admin))(t)
+	answer := need(client.Do(list))(t)
 	defer answer.Body.Close()
 	if answer.StatusCode != 200 {
 		t.Errorf("the list in YAML: %d", answer.StatusCode)
 	}
 	// Six bytes of a claim for each of these.
-	audiences, err := json.Marshal([]string{strings.Repeat("<", 600), strings.Repeat(">", 600), strings.Repeat("&", 150)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, strings.Repeat("n", 150), audiences, `1`)); got.Code != 201 {
-		t.Fatalf("the longest audiences: %d %s", got.Code, got.Body)
-	}
+	audiences := need(json.Marshal([]string{strings.Repeat("<", 600), strings.Repeat(">", 600), strings.Repeat("&", 150)}))(t)
+	must(t, do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, strings.Repeat("n", 150), audiences, `1`)).is(201), "the longest audiences")
 	issued := token(t, admin, namespace, strings.Repeat("n", 150), `{}`).Status.Token
 	if len(issued) > relyingparty.MaxTokenLength || len(issued) < 10<<10 {
 		t.Errorf("the longest token has %d bytes, at most %d are read", len(issued), relyingparty.MaxTokenLength)

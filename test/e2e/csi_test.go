@@ -32,10 +32,7 @@ func (p plane) kubeletDir() string { return filepath.Join(p.Dir, "devcluster", "
 // driverLog is the log of the node, the driver's among it.
 func (p plane) driverLog(t *testing.T) string {
 	t.Helper()
-	log, err := os.ReadFile(filepath.Join(p.Dir, "logs", "devcluster.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := need(os.ReadFile(filepath.Join(p.Dir, "logs", "devcluster.log")))(t)
 	return string(log)
 }
 
@@ -69,8 +66,7 @@ func tokensWithoutSecrets(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	p.awsIdentity(t, namespace, "banana", "banana")
 	eventually(t, func() error {
-		_, err := p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
-		return err
+		return errOf(p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}))
 	})
 
 	// Whatever is wrong is in an Event of the pod.
@@ -112,9 +108,7 @@ func tokensWithoutSecrets(t *testing.T, p plane) {
 	p.damageTokens(t, namespace)
 	p.waitForLog(t, namespace, "plain", "damaged")
 	began := time.Now()
-	if err := syscall.Kill(p.part(t, "credence-node").PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.part(t, "credence-node").PID, syscall.SIGKILL))
 	waitFor(t, kubeletPatience, func() error {
 		if got, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "exec", "plain", "--", "/busybox", "cat", "/id/token"); !strings.HasPrefix(got, "eyJ") {
 			return fmt.Errorf("the token is %q %s", got, stderr)
@@ -125,9 +119,7 @@ func tokensWithoutSecrets(t *testing.T, p plane) {
 
 	// A kubelet that restarts finds the driver again.
 	kubelet := p.part(t, "kubelet")
-	if err := syscall.Kill(kubelet.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(kubelet.PID, syscall.SIGKILL))
 	waitFor(t, kubeletPatience, func() error {
 		if now := p.part(t, "kubelet"); !now.Healthy || now.PID == kubelet.PID {
 			return fmt.Errorf("kubelet: %+v", now)
@@ -164,10 +156,7 @@ func volumeWithoutRoom(t *testing.T, p plane) {
 	pod := identityPod("full", "banana", 1000, nil)
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
 	p.createPod(t, namespace, pod)
-	made, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "full", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := need(p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "full", metav1.GetOptions{}))(t)
 	// Memory that a driver has mounted, and root of the node has filled before the driver wrote.
 	mount := filepath.Join(p.kubeletDir(), "pods", string(made.UID), "volumes", "kubernetes.io~csi", "identity", "mount")
 	inMount := func(script string) string {
@@ -221,24 +210,17 @@ func injectedVolumes(t *testing.T, p plane) {
 		return p.must(t, lines[1], "credence", "token", "verify", "-", "--issuer", p.Issuer, "--ca-file", p.CAFile, "-o", "json")
 	}
 	mounts := func() string {
-		out, err := p.inMounts(t, "cat", "/proc/self/mountinfo").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := need(p.inMounts(t, "cat", "/proc/self/mountinfo").Output())(t)
 		return string(out)
 	}
-	if err := p.deliver(t, namespace, v1alpha1.DeliveryCSI); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.deliver(t, namespace, v1alpha1.DeliveryCSI))
 	if shown := read("volume"); !strings.Contains(shown, namespace+":cart:") || !strings.Contains(shown, `"volume"`) {
 		t.Errorf("the token is %s, want it to name the identity and the pod", shown)
 	}
 	if !strings.Contains(mounts(), "kubernetes.io~csi/workload-identity-") {
 		t.Error("the pod has no volume of the driver")
 	}
-	if err := p.deliver(t, namespace, v1alpha1.DeliverySecret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.deliver(t, namespace, v1alpha1.DeliverySecret))
 	p.must(t, "", "kubectl", "-n", namespace, "delete", "pod", "volume")
 	if shown := read("secret"); !strings.Contains(shown, namespace+":cart:") || strings.Contains(shown, `"volume"`) {
 		t.Errorf("the token is %s, want it to name the identity, and no pod", shown)

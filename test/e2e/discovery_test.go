@@ -11,17 +11,11 @@ func TestDiscoveryServer(t *testing.T) {
 	client := shared.publicClient(t)
 	ask := func(method, url string, header http.Header) *http.Response {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := need(http.NewRequestWithContext(t.Context(), method, url, nil))(t)
 		if header != nil {
 			request.Header = header
 		}
-		got, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need(client.Do(request))(t)
 		t.Cleanup(func() { _ = got.Body.Close() })
 		return got
 	}

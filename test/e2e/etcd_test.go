@@ -43,10 +43,7 @@ func TestLostEtcdMember(t *testing.T) {
 		return nil
 	}
 	request := func() error {
-		if got := do(t, replica, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
-			return fmt.Errorf("a token: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, replica, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(201)
 	}
 	eventually(t, func() error { return create("one") })
 	eventually(t, request)
@@ -56,9 +53,7 @@ func TestLostEtcdMember(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
-			if err := request(); err != nil {
-				t.Error(err)
-			}
+			expect(t, request())
 			select {
 			case answered <- struct{}{}:
 			default:
@@ -81,9 +76,7 @@ func TestLostEtcdMember(t *testing.T) {
 	}
 	stop()
 	running.Wait()
-	if got := do(t, replica, "GET", identitiesPath(namespace), "", ""); got.Code != 200 || !strings.Contains(string(got.Body), `"two"`) {
-		t.Errorf("identities: %d %s", got.Code, got.Body)
-	}
+	expect(t, do(t, replica, "GET", identitiesPath(namespace), "", "").is(200, `"two"`), "identities")
 }
 
 type etcdMember struct {
@@ -94,13 +87,8 @@ type etcdMember struct {
 // etcdMembers runs three, and returns what --etcd-servers names.
 func etcdMembers(t *testing.T, tls transport.TLSInfo) ([]etcdMember, string) {
 	t.Helper()
-	port, err := testkit.FreePorts(6)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := func(n int) url.URL {
-		return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", port+n)}
-	}
+	port := need(testkit.FreePorts(6))(t)
+	address := func(n int) url.URL { return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", port+n)} }
 	var configs []*embed.Config
 	var cluster, clients []string
 	for n := range 3 {
@@ -116,10 +104,7 @@ func etcdMembers(t *testing.T, tls transport.TLSInfo) ([]etcdMember, string) {
 	members := make([]etcdMember, 0, len(configs))
 	for _, config := range configs {
 		config.InitialCluster = strings.Join(cluster, ",")
-		member, err := embed.StartEtcd(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		member := need(embed.StartEtcd(config))(t)
 		lose := sync.OnceFunc(func() {
 			member.Server.HardStop() // without a word to the others
 			member.Close()

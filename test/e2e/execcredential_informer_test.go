@@ -187,10 +187,7 @@ func (a *answer) Read(p []byte) (int, error) {
 func execPool(t *testing.T, o execcredential.Options) *execcredential.Pool {
 	t.Helper()
 	o.Stderr = io.Discard
-	pool, err := execcredential.NewPool(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := need(execcredential.NewPool(o))(t)
 	t.Cleanup(func() { _ = pool.Close() })
 	return pool
 }
@@ -265,9 +262,7 @@ func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	secrets := w.admin.CoreV1().Secrets(w.namespace)
 	for _, name := range []string{"bound-1", "bound-2"} {
-		if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	}
 	bound := make(chan string, 2)
 	bound <- "bound-1"
@@ -276,9 +271,7 @@ func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
 	f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
 	w.add("before")
 	f.has("before")
-	if err := secrets.Delete(t.Context(), "bound-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, secrets.Delete(t.Context(), "bound-1", metav1.DeleteOptions{}))
 	w.add("revoked")
 	f.has("revoked")
 	ran(t, program, 2)

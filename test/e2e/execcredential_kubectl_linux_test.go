@@ -39,9 +39,7 @@ func kubectlOnATerminal(t *testing.T, kubeconfig string, env []string, args ...s
 	cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir()), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	_ = tty.Close() // so that reading ends when kubectl, and what it started, have
 	read := make(chan struct{})
 	go func() {
@@ -186,9 +184,7 @@ func TestExecCredentialTerminalReachesTheProgram(t *testing.T) {
 			s := kubectlOnATerminal(t, kubeconfig, nil, whoAmI...)
 			s.shows(regexp.MustCompile(`Password of jane: $`))
 			eventually(t, func() error { return silent(s.person) })
-			if _, err := s.person.WriteString("open-sesame\n"); err != nil {
-				t.Fatal(err)
-			}
+			need(s.person.WriteString("open-sesame\n"))(t)
 			if shown := s.ends(0); !strings.Contains(shown, "I am "+w.robot()) || strings.Contains(shown, "open-sesame") {
 				t.Errorf("shown:\n%s", shown)
 			}

@@ -55,10 +55,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 // too, it fails, is left alone, and the informer goes on when both are back.
 func TestPlaneExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	withCluster(t)
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	dir := filepath.Join(t.TempDir(), "cluster")
 	cluster := startCluster(t, dir, "--port", fmt.Sprint(port))
 	w := newExecWorld(t, cluster.Admin, dir)

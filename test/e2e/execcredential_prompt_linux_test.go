@@ -19,21 +19,13 @@ import (
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	open := func(path string) *os.File {
-		file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := need(os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0))(t)
 		t.Cleanup(func() { _ = file.Close() })
 		return file
 	}
 	person = open("/dev/ptmx")
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	number := need(unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN))(t)
+	must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
 	return person, open(fmt.Sprintf("/dev/pts/%d", number))
 }
 
@@ -44,10 +36,7 @@ func TestExecCredentialInformerWithAPrompt(t *testing.T) {
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	clock := exectest.NewClock(time.Now())
 	var runs atomic.Int32
-	nobody, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := need(os.Open(os.DevNull))(t)
 	t.Cleanup(func() { _ = nobody.Close() })
 	pool := execPool(t, execcredential.Options{Clock: clock, Stdin: nobody, OnRun: func(execcredential.Run) { runs.Add(1) }})
 	program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return w.answerToken("", clock.Now().Add(time.Hour)) })

@@ -44,47 +44,30 @@ type execWorld struct {
 
 func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld {
 	t.Helper()
-	admin, err := kubernetes.NewForConfig(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Stat(filepath.Join(folder, "audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := need(kubernetes.NewForConfig(cluster))(t)
+	log := need(os.Stat(filepath.Join(folder, "audit.log")))(t)
 	w := &execWorld{t: t, cluster: cluster, admin: admin, folder: folder, began: log}
-	namespace, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "exec-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := need(admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "exec-"}}, metav1.CreateOptions{}))(t)
 	w.namespace, w.agent = namespace.Name, "e2e-"+namespace.Name
 	t.Cleanup(func() {
 		// A cluster of the test's own may be gone.
 		_ = admin.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), w.namespace, metav1.DeleteOptions{})
 	})
-	if _, err := admin.CoreV1().ServiceAccounts(w.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.RbacV1().RoleBindings(w.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	need(admin.CoreV1().ServiceAccounts(w.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}))(t)
+	need(admin.RbacV1().RoleBindings(w.namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "readers"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects: []rbacv1.Subject{
 			{Kind: rbacv1.ServiceAccountKind, Name: "robot", Namespace: w.namespace},
 			{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: w.person()},
 		},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	// The informers are to see no refusal, and one object that is in every namespace.
 	reader := rest.CopyConfig(cluster)
 	reader.Impersonate = rest.ImpersonationConfig{UserName: w.person()}
-	as, err := kubernetes.NewForConfig(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	as := need(kubernetes.NewForConfig(reader))(t)
 	eventually(t, func() error {
-		_, err := as.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), rootAuthority, metav1.GetOptions{})
-		return err
+		return errOf(as.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), rootAuthority, metav1.GetOptions{}))
 	})
 	return w
 }

@@ -51,13 +51,9 @@ func (l landscape) explains(t *testing.T) {
 		Verdict string
 		v1alpha1.ContextReviewStatus
 	}
-	if err := json.Unmarshal([]byte(l.must(t, "", "credence", "explain", "context", shoot, "foo", "-n", n, "-o", "json")), &x); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(l.must(t, "", "credence", "explain", "context", shoot, "foo", "-n", n, "-o", "json")), &x))
 	var promised map[string]any
-	if err := json.Unmarshal(x.References[0].Tokens[0].Claims.Raw, &promised); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(x.References[0].Tokens[0].Claims.Raw, &promised))
 	_, got := claims(t, token(t, l.east, n, "kiwi", inContext(n, "foo", string(x.ContextObject.UID))).Status.Token)
 	for _, own := range []string{"iat", "nbf", "exp", "jti"} {
 		delete(got, own)
@@ -103,9 +99,7 @@ func (l landscape) explains(t *testing.T) {
 		"nothing there":                 {l.config(t), "nothing", 404, "not found"},
 		"another uid":                   {l.config(t), "bar", 409, "perhaps it was deleted and created again"},
 	} {
-		if err := wantAnswer(review(c.config, c.object), c.code, c.words); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect(t, wantAnswer(review(c.config, c.object), c.code, c.words), name)
 	}
 
 	// By a binding, whose identity is of a namespace that the user may not look into.

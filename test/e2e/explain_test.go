@@ -42,20 +42,16 @@ func TestExplainPodWithoutTheAgentsRight(t *testing.T) {
 	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
 	shared.awsIdentity(t, namespace, "banana", "banana")
 	eventually(t, func() error {
-		_, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		return errOf(shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"},
-		}}, metav1.CreateOptions{})
-		return err
+		}}, metav1.CreateOptions{}))
 	})
 	shared.awaitWarning(t, namespace, "IdentityUnreadable", "banana")
 	command := "kubectl create rolebinding credence-agent -n " + namespace + " --clusterrole=credence:agent:identities --serviceaccount=credence-system:credence-agent"
 	shared.explained(t, 1, []string{"pod " + namespace + "/web: admitted, but it does not start\n", "IdentityUnreadable", command}, "-f", "-", "-n", namespace)
 
 	// So is one that exists, and for a reader who may neither review access nor create pods the Event is what is known.
-	pod, err := shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := need(shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{}))(t)
 	shared.explained(t, 1, []string{": admitted, but it does not start\n", "gate ", command}, "pod/"+pod.Name, "-n", namespace)
 	shared.bind(t, namespace, "edit", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "editor"})
 	shared.explained(t, 1, []string{": admitted, but it does not start\n", "IdentityUnreadable", "the role credence:agent:identities"}, "-f", "-", "-n", namespace, "--as", "editor")
@@ -93,9 +89,7 @@ func TestExplainForReadersWithoutAccessReviews(t *testing.T) {
 	if strings.Contains(text, "kept") {
 		t.Errorf("what was added counts as the container's:\n%s", text)
 	}
-	if _, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, ""), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.client(t).CoreV1().ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, ""), metav1.PatchOptions{}))(t)
 	shared.explained(t, 0, []string{"gets no identity: its service account lists none"}, "po/web", "-n", namespace)
 }
 
@@ -104,12 +98,9 @@ func TestExplainTriesOut(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	shared.awaitToken(t, namespace, tokensecret.NameFor("web", "banana"), nil)
-	_, err := shared.client(t).CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+	need(shared.client(t).CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	shared.explained(t, 1, []string{"pod " + namespace + "/web: refused (403)\n", "exceeded quota: none"}, "-f", "-", "-n", namespace)
 }

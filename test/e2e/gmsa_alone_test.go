@@ -47,21 +47,13 @@ func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 	p.createSpec(t, other)
 	root := p.client(t)
 	pods := root.CoreV1().Pods(namespace)
-	create := func(pod *corev1.Pod) error {
-		_, err := pods.Create(t.Context(), pod, dryRun)
-		return err
-	}
+	create := func(pod *corev1.Pod) error { return errOf(pods.Create(t.Context(), pod, dryRun)) }
 
 	bindings := root.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	var taken []*registrationv1.ValidatingAdmissionPolicyBinding
 	for _, name := range []string{"credence-gmsa"} {
-		binding, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := bindings.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		binding := need(bindings.Get(t.Context(), name, metav1.GetOptions{}))(t)
+		must(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
 		taken = append(taken, binding)
 	}
 	eventually(t, func() error {
@@ -76,22 +68,16 @@ func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 
 	for _, binding := range taken {
 		binding.ResourceVersion, binding.UID = "", ""
-		if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(bindings.Create(t.Context(), binding, metav1.CreateOptions{}))(t)
 	}
 	t.Run("webhook that does not answer", func(t *testing.T) {
 		signalWebhook(t, p, syscall.SIGSTOP)
 		defer signalWebhook(t, p, syscall.SIGCONT)
-		if err := create(windowsPod(nil)); err != nil {
-			t.Errorf("a pod without an account: %v", err)
-		}
+		expect(t, create(windowsPod(nil)), "a pod without an account")
 		refused(t, "a pod with one", create(windowsPod(gmsaOf(spec("mine"), ""))), "expander.gmsa.credence.dev")
 	})
 	mutating, validating := root.AdmissionregistrationV1().MutatingWebhookConfigurations(), root.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if err := errors.Join(mutating.Delete(t.Context(), "zz-credence-gmsa", metav1.DeleteOptions{}), validating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(mutating.Delete(t.Context(), "zz-credence-gmsa", metav1.DeleteOptions{}), validating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{})))
 	eventually(t, func() error { return create(windowsPod(gmsaOf(spec("mine"), credentialContents))) })
 	eventually(t, func() error {
 		if err := create(windowsPod(gmsaOf(spec("mine"), ""))); err == nil || !strings.Contains(err.Error(), "was not filled in") {
@@ -117,38 +103,26 @@ func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 			"contents alone":        {windowsPod(nil, withContainer(gmsaOf("", credentialContents))), 422, "container c1"},
 			"not filled in":         {windowsPod(gmsaOf(spec("mine"), "")), 422, "was not filled in"},
 		} {
-			err := create(test.pod)
-			refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy 'credence-gmsa")
+			refusedWith(t, name, create(test.pod), test.code, test.says, "ValidatingAdmissionPolicy 'credence-gmsa")
 		}
-		pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), credentialContents)), metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pod := need(pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), credentialContents)), metav1.CreateOptions{}))(t)
 		for name, options := range map[string]*corev1.WindowsSecurityContextOptions{
 			"may not use GMSACredentialSpec " + other: gmsaOf(other, credentialContents), "ephemeral container debug": gmsaOf("", credentialContents), "was not filled in": gmsaOf(spec("mine"), ""),
 		} {
-			_, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", options), metav1.UpdateOptions{})
-			refused(t, "an ephemeral container", err, name)
+			refused(t, "an ephemeral container", errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", options), metav1.UpdateOptions{})), name)
 		}
-		if _, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec("second"), credentialContents)), metav1.UpdateOptions{}); err != nil {
-			t.Errorf("an ephemeral container with an account that it may have: %v", err)
-		}
+		expect(t, errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec("second"), credentialContents)), metav1.UpdateOptions{})), "an ephemeral container with an account that it may have")
 	})
 }
 
 func signalWebhook(t *testing.T, p plane, signal syscall.Signal) {
 	t.Helper()
-	now, err := readPlane(p.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := need(readPlane(p.Dir))(t)
 	at := slices.IndexFunc(now.Components, func(c component) bool { return c.Name == "webhook" })
 	if at < 0 {
 		t.Fatal("the webhook does not run")
 	}
-	if err := syscall.Kill(now.Components[at].PID, signal); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(now.Components[at].PID, signal))
 	if signal == syscall.SIGSTOP {
 		stopped(t, now.Components[at].PID)
 	}
@@ -193,23 +167,16 @@ func accountsByWebhook(t *testing.T, p plane, namespace, other string, spec func
 			t.Errorf("%s: the refusal shows what is in it: %v", name, err)
 		}
 	}
-	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), "")), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := need(pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), "")), metav1.CreateOptions{}))(t)
 	if len(pod.Spec.Hostname) != 15 {
 		t.Errorf("host name %q", pod.Spec.Hostname)
 	}
-	_, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(other, "")), metav1.UpdateOptions{})
-	refusedWith(t, "an ephemeral container", err, 403, "spec.ephemeralContainers[0]", other)
+	refusedWith(t, "an ephemeral container", errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(other, "")), metav1.UpdateOptions{})), 403, "spec.ephemeralContainers[0]", other)
 }
 
 func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec func(string) string) {
 	pods := p.client(t).CoreV1().Pods(namespace)
-	pod, err := pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(podNameKey, spec("mine"), containerNameKey, spec("second"), containerContents, "")), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := need(pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(podNameKey, spec("mine"), containerNameKey, spec("second"), containerContents, "")), metav1.CreateOptions{}))(t)
 	if pod.Annotations[podContentsKey] != credentialContents || pod.Annotations[containerContents] != credentialContents {
 		t.Errorf("annotations %v", pod.Annotations)
 	}
@@ -224,8 +191,7 @@ func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec 
 		"no such object":  {[]string{containerNameKey, spec("none")}, 422, "there is no GMSACredentialSpec"},
 		"of no container": {[]string{"later" + strings.TrimPrefix(containerNameKey, "iis"), other}, 403, other},
 	} {
-		_, err := pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(test.pairs...)), dryRun)
-		refusedWith(t, name, err, test.code, test.says)
+		refusedWith(t, name, errOf(pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(test.pairs...)), dryRun)), test.code, test.says)
 	}
 	for what, patch := range map[string]string{
 		"can't be changed": `{"metadata":{"annotations":{"` + podContentsKey + `":"{}"}}}`,
@@ -237,15 +203,11 @@ func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec 
 			if subresource != "" {
 				at = []string{subresource}
 			}
-			_, err := pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, at...)
-			refusedWith(t, what+" by pods/"+subresource, err, 400, what)
+			refusedWith(t, what+" by pods/"+subresource, errOf(pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, at...)), 400, what)
 		}
 	}
-	err = pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Annotations: map[string]string{"x" + containerNameKey: "y"}}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{})
-	refusedWith(t, "an annotation that comes by a binding", err, 400, "can't be added")
-	if _, err := pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{}); err != nil {
-		t.Errorf("another annotation: %v", err)
-	}
+	refusedWith(t, "an annotation that comes by a binding", pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Annotations: map[string]string{"x" + containerNameKey: "y"}}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{}), 400, "can't be added")
+	expect(t, errOf(pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{})), "another annotation")
 }
 
 // With --gmsa-require-user no user borrows an account through a service account that may use it: not by a pod, not by a workload,
@@ -262,14 +224,10 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	pod := windowsPod(gmsaOf(spec("mine"), ""))
 	owned := pod.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "x", UID: "x", Controller: ptr.To(true)}}
-	eventually(t, func() error { _, err := joe.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun); return err })
-	eventually(t, func() error {
-		_, err := jane.CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil), dryRun)
-		return err
-	})
+	eventually(t, func() error { return errOf(joe.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)) })
+	eventually(t, func() error { return errOf(jane.CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil), dryRun)) })
 	for what, pod := range map[string]*corev1.Pod{"a pod": pod, "a pod with an owner": owned} {
-		_, err := jane.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)
-		refusedWith(t, what, err, 403, `user "jane" may not use GMSACredentialSpec "`+spec("mine")+`"`)
+		refusedWith(t, what, errOf(jane.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)), 403, `user "jane" may not use GMSACredentialSpec "`+spec("mine")+`"`)
 	}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: *pod.Spec.DeepCopy()}
 	once := *template.DeepCopy()
@@ -277,28 +235,22 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	selector, meta := &metav1.LabelSelector{MatchLabels: template.Labels}, metav1.ObjectMeta{Name: "janes"}
 	for what, create := range map[string]func() error{
 		"Deployment": func() error {
-			_, err := jane.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, dryRun)
-			return err
+			return errOf(jane.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, dryRun))
 		},
 		"StatefulSet": func() error {
-			_, err := jane.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, dryRun)
-			return err
+			return errOf(jane.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, dryRun))
 		},
 		"DaemonSet": func() error {
-			_, err := jane.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, dryRun)
-			return err
+			return errOf(jane.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, dryRun))
 		},
 		"Job": func() error {
-			_, err := jane.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once}}, dryRun)
-			return err
+			return errOf(jane.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once}}, dryRun))
 		},
 		"CronJob": func() error {
-			_, err := jane.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once}}}}, dryRun)
-			return err
+			return errOf(jane.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once}}}}, dryRun))
 		},
 		"ReplicationController": func() error {
-			_, err := jane.CoreV1().ReplicationControllers(namespace).Create(t.Context(), &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: template.Labels, Template: &template}}, dryRun)
-			return err
+			return errOf(jane.CoreV1().ReplicationControllers(namespace).Create(t.Context(), &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: template.Labels, Template: &template}}, dryRun))
 		},
 	} {
 		path := "spec.template.spec.securityContext"
@@ -312,9 +264,7 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	_, err := jane.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{})
 	refusedWith(t, "a workload that names an owner", err, 403, `user "jane"`)
 	replicas.OwnerReferences = nil
-	if _, err := joe.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(joe.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{}))(t)
 	eventually(t, func() error {
 		list, err := joe.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=iis"})
 		if err == nil && len(list.Items) != 1 {
@@ -322,24 +272,13 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 		}
 		return err
 	})
-	_, err = jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`), metav1.PatchOptions{})
-	refusedWith(t, "another image for that account", err, 403, `user "jane"`)
-	if _, err := jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}); err != nil {
-		t.Errorf("what does not touch the template: %v", err)
-	}
-	running, err := joe.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"janes"}]}}`), metav1.PatchOptions{})
-	refusedWith(t, "another image for a pod that runs", err, 403, `user "jane"`)
+	refusedWith(t, "another image for that account", errOf(jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`), metav1.PatchOptions{})), 403, `user "jane"`)
+	expect(t, errOf(jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})), "what does not touch the template")
+	running := need(joe.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+	refusedWith(t, "another image for a pod that runs", errOf(jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"janes"}]}}`), metav1.PatchOptions{})), 403, `user "jane"`)
 	if _, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("a label for a pod that runs: %v", err)
 	}
-	running, err = joe.CoreV1().Pods(namespace).Get(t.Context(), running.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = jane.CoreV1().Pods(namespace).UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{})
-	refusedWith(t, "a container that would run as the pod does", err, 403, `user "jane"`)
+	running = need(joe.CoreV1().Pods(namespace).Get(t.Context(), running.Name, metav1.GetOptions{}))(t)
+	refusedWith(t, "a container that would run as the pod does", errOf(jane.CoreV1().Pods(namespace).UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{})), 403, `user "jane"`)
 }

@@ -26,10 +26,7 @@ import (
 // reviewURL is where the API server sends the reviews of a webhook of a configuration.
 func (p plane) reviewURL(t *testing.T, webhook string) string {
 	t.Helper()
-	mutating, err := p.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mutating := need(p.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{}))(t)
 	for _, configuration := range mutating.Items {
 		for _, w := range configuration.Webhooks {
 			if w.Name == webhook {
@@ -37,10 +34,7 @@ func (p plane) reviewURL(t *testing.T, webhook string) string {
 			}
 		}
 	}
-	validating, err := p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	validating := need(p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{}))(t)
 	for _, configuration := range validating.Items {
 		for _, w := range configuration.Webhooks {
 			if w.Name == webhook {
@@ -61,18 +55,12 @@ func madeUp(namespace, account, spec string) string {
 // stranger returns a client that trusts the plane's authority, with a certificate of the folder pki if one is named.
 func (p plane) stranger(t *testing.T, certificate string) *http.Client {
 	t.Helper()
-	authority, err := os.ReadFile(filepath.Join(p.Dir, "ca.crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := need(os.ReadFile(filepath.Join(p.Dir, "ca.crt")))(t)
 	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	config.RootCAs.AppendCertsFromPEM(authority)
 	if certificate != "" {
 		file := filepath.Join(p.Dir, "pki", certificate)
-		pair, err := tls.LoadX509KeyPair(file+".crt", file+".key")
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := need(tls.LoadX509KeyPair(file+".crt", file+".key"))(t)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	transport := &http.Transport{TLSClientConfig: config}
@@ -150,10 +138,7 @@ func TestPlaneReviewsAreAnsweredAtSecretPaths(t *testing.T) {
 
 	webhook := rest.CopyConfig(p.config(t))
 	webhook.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:credence-system:credence-webhook", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	client, err := kubernetes.NewForConfig(webhook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(webhook))(t)
 	configurations := client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	for name, change := range map[string]func(*registrationv1.MutatingWebhookConfiguration){
 		"another address": func(c *registrationv1.MutatingWebhookConfiguration) {
@@ -186,13 +171,9 @@ func TestPlaneReviewsAreAnsweredAtSecretPaths(t *testing.T) {
 		},
 	} {
 		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a path may have been replaced in between
-			configuration, err := configurations.Get(t.Context(), "zz-credence-gmsa", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			configuration := need(configurations.Get(t.Context(), "zz-credence-gmsa", metav1.GetOptions{}))(t)
 			change(configuration)
-			_, err = configurations.Update(t.Context(), configuration, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return errOf(configurations.Update(t.Context(), configuration, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}))
 		})
 		refused(t, name, err, "credence-review-paths")
 	}

@@ -18,8 +18,7 @@ func TestAccountsByGroups(t *testing.T) {
 	namespace, _ := shared.credentialSpecs(t)
 	pods := shared.client(t).CoreV1().Pods(namespace)
 	create := func(name string) error {
-		_, err := pods.Create(t.Context(), windowsPod(gmsaOf(name, "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		return errOf(pods.Create(t.Context(), windowsPod(gmsaOf(name, "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	grant := func(name, group string) {
 		shared.createSpec(t, name)
@@ -46,17 +45,12 @@ func TestIdentitiesByGroups(t *testing.T) {
 		shared.grant(t, namespace, rbacv1.Subject{Kind: "Group", Name: group, APIGroup: rbacv1.GroupName},
 			rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities"}, ResourceNames: []string{name}, Verbs: []string{"use"}})
 		eventually(t, func() error {
-			_, err := core.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: name}}}, metav1.CreateOptions{})
-			return err
+			return errOf(core.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: name}}}, metav1.CreateOptions{}))
 		})
 	}
 	// The second right counts once the API server knows it, and then it knows the first.
-	eventually(t, func() error {
-		_, err := core.Pods(namespace).Create(t.Context(), podOf("ours"), dryRun)
-		return err
-	})
-	_, err := core.Pods(namespace).Create(t.Context(), podOf("everybodys"), dryRun)
-	refusedWith(t, "a right of all users", err, 403, `may not use workload identity "everybodys"`)
+	eventually(t, func() error { return errOf(core.Pods(namespace).Create(t.Context(), podOf("ours"), dryRun)) })
+	refusedWith(t, "a right of all users", errOf(core.Pods(namespace).Create(t.Context(), podOf("everybodys"), dryRun)), 403, `may not use workload identity "everybodys"`)
 	eventually(t, func() error {
 		if _, stderr, code := shared.command(t, "", "credence", "token", "create", "ours", "-n", namespace, "--context", "serviceaccount/ours"); code != 0 {
 			return errors.New(stderr)

@@ -60,24 +60,15 @@ func TestPlaneOptionsOfAccounts(t *testing.T) {
 
 func whatAWebhookThatIsDownAllows(t *testing.T, p plane, namespace, spec string) {
 	pods := p.client(t).CoreV1().Pods(namespace)
-	running, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, "")), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := need(pods.Create(t.Context(), windowsPod(gmsaOf(spec, "")), metav1.CreateOptions{}))(t)
 	signalWebhook(t, p, syscall.SIGSTOP)
 	defer signalWebhook(t, p, syscall.SIGCONT)
 	labels := map[string]string{"app": "iis"}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "iis"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: windowsPod(gmsaOf(spec, "")).Spec}}}
-	if _, err := p.client(t).AppsV1().Deployments(namespace).Create(t.Context(), deployment, dryRun); err != nil {
-		t.Errorf("a Deployment: %v", err)
-	}
-	if _, err := pods.Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"next"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		t.Errorf("another image: %v", err)
-	}
-	if _, err := pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		t.Errorf("a debug container: %v", err)
-	}
+	expect(t, errOf(p.client(t).AppsV1().Deployments(namespace).Create(t.Context(), deployment, dryRun)), "a Deployment")
+	expect(t, errOf(pods.Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"next"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})), "another image")
+	expect(t, errOf(pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})), "a debug container")
 	eventually(t, func() error { // the API server learns by a watch that the webhook is enforced again
 		_, err := pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
@@ -93,23 +84,16 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 	pods := p.client(t).CoreV1().Pods(namespace)
 	create := func(pod *corev1.Pod) (*corev1.Pod, error) { return pods.Create(t.Context(), pod, dryRun) }
 	// The policies of 62-gmsa-guards.yaml alone do not compare contents.
-	eventually(t, func() error { _, err := create(windowsPod(gmsaOf(spec, `{"made":"up"}`))); return err })
+	eventually(t, func() error { return errOf(create(windowsPod(gmsaOf(spec, `{"made":"up"}`)))) })
 	p.must(t, "", "kubectl", "apply", "--server-side", "-f", "../../deploy/options/gmsa-without-webhook.yaml")
 	eventually(t, func() error {
 		if _, err := create(windowsPod(gmsaOf(spec, `{"made":"up"}`))); err == nil {
 			return errors.New("contents are not compared yet")
 		}
-		_, err := create(windowsPod(gmsaOf(spec, "")))
-		return err
+		return errOf(create(windowsPod(gmsaOf(spec, ""))))
 	})
-	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, ""), withInit(gmsaOf(spec, "")), withContainer(gmsaOf(spec, credentialContents)), withContainer(gmsaOf(spec, ""))), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := need(pods.Create(t.Context(), windowsPod(gmsaOf(spec, ""), withInit(gmsaOf(spec, "")), withContainer(gmsaOf(spec, credentialContents)), withContainer(gmsaOf(spec, ""))), metav1.CreateOptions{}))(t)
+	pod = need(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{}))(t)
 	for place, options := range map[string]*corev1.WindowsSecurityContextOptions{
 		"the pod": pod.Spec.SecurityContext.WindowsOptions, "an init container": pod.Spec.InitContainers[0].SecurityContext.WindowsOptions,
 		"a container": pod.Spec.Containers[1].SecurityContext.WindowsOptions, "another": pod.Spec.Containers[2].SecurityContext.WindowsOptions,
@@ -129,11 +113,9 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 		"no such object":             {windowsPod(gmsaOf("none", "")), 403, "may not use GMSACredentialSpec none"},
 		"contents without a name":    {windowsPod(gmsaOf("", "{}")), 422, "gmsaCredentialSpecName is not"},
 	} {
-		_, err := create(test.pod)
-		refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy")
+		refusedWith(t, name, errOf(create(test.pod)), test.code, test.says, "ValidatingAdmissionPolicy")
 	}
-	_, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", gmsaOf(spec, "{}")), metav1.UpdateOptions{})
-	refusedWith(t, "an ephemeral container", err, 422, "is not what GMSACredentialSpec "+spec)
+	refusedWith(t, "an ephemeral container", errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", gmsaOf(spec, "{}")), metav1.UpdateOptions{})), 422, "is not what GMSACredentialSpec "+spec)
 
 	// Texts are those of the object, whatever is in them.
 	const odd = `a "quoted\" \\ <&> ü`
@@ -150,15 +132,12 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 		}
 		return nil
 	})
-	if _, err := create(windowsPod(nil)); err != nil {
-		t.Errorf("a pod without an account: %v", err)
-	}
+	expect(t, errOf(create(windowsPod(nil))), "a pod without an account")
 
 	// An object that is of no use any more keeps no debug container from its pods, unless that names the object, too.
 	p.must(t, `{"credspec":{"ActiveDirectoryConfig":{"HostAccountConfig":{"PluginInput":"a\ttab"}}}}`, "kubectl", "patch", "gmsacredentialspec", spec, "--type", "merge", "--patch-file", "/dev/stdin")
 	debugged := func(options *corev1.WindowsSecurityContextOptions) error {
-		_, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", options), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		return errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", options), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	eventually(t, func() error {
 		// The reason is that of one of two policies: control characters, or that it was not filled in.
@@ -174,8 +153,7 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "was not filled in") {
 			return fmt.Errorf("without any object: %w", err)
 		}
-		_, err = create(windowsPod(nil))
-		return err
+		return errOf(create(windowsPod(nil)))
 	})
 }
 
@@ -211,7 +189,6 @@ func refusalsThatAreReported(t *testing.T, p plane, namespace, spec string) {
 	signalWebhook(t, p, syscall.SIGSTOP)
 	defer signalWebhook(t, p, syscall.SIGCONT)
 	eventually(t, func() error {
-		_, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, credentialContents)), dryRun)
-		return err
+		return errOf(pods.Create(t.Context(), windowsPod(gmsaOf(spec, credentialContents)), dryRun))
 	})
 }

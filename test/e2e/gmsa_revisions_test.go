@@ -29,16 +29,10 @@ func TestPlaneAccountBorrowedByAControllerRevision(t *testing.T) {
 		Template:       corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: windowsPod(nil).Spec},
 	}}
 	eventually(t, func() error {
-		_, err := jane.AppsV1().StatefulSets(namespace).Create(t.Context(), set, metav1.CreateOptions{})
-		return err
+		return errOf(jane.AppsV1().StatefulSets(namespace).Create(t.Context(), set, metav1.CreateOptions{}))
 	})
-	eventually(t, func() error {
-		_, err := jane.CoreV1().Pods(namespace).Get(t.Context(), "s-0", metav1.GetOptions{})
-		return err
-	})
-	if _, err := jane.AppsV1().StatefulSets(namespace).Patch(t.Context(), "s", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"second"}]`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func() error { return errOf(jane.CoreV1().Pods(namespace).Get(t.Context(), "s-0", metav1.GetOptions{})) })
+	need(jane.AppsV1().StatefulSets(namespace).Patch(t.Context(), "s", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"second"}]`), metav1.PatchOptions{}))(t)
 	eventually(t, func() (err error) { // the status is written after the pod
 		if set, err = jane.AppsV1().StatefulSets(namespace).Get(t.Context(), "s", metav1.GetOptions{}); err == nil && set.Status.CurrentRevision == "" {
 			err = errors.New("the StatefulSet has no revision yet")
@@ -46,26 +40,16 @@ func TestPlaneAccountBorrowedByAControllerRevision(t *testing.T) {
 		return err
 	})
 	revisions := jane.AppsV1().ControllerRevisions(namespace)
-	revision, err := revisions.Get(t.Context(), set.Status.CurrentRevision, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine, err := json.Marshal(gmsaOf(spec("mine"), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision := need(revisions.Get(t.Context(), set.Status.CurrentRevision, metav1.GetOptions{}))(t)
+	mine := need(json.Marshal(gmsaOf(spec("mine"), "")))(t)
 	revision.ResourceVersion, revision.UID = "", ""
 	revision.Data = runtime.RawExtension{Raw: []byte(strings.Replace(string(revision.Data.Raw), `"securityContext":{}`, `"securityContext":{"windowsOptions":`+string(mine)+`}`, 1))}
 	if !strings.Contains(string(revision.Data.Raw), spec("mine")) {
 		t.Fatalf("the test does not change %s", revision.Data.Raw)
 	}
-	if err := revisions.Delete(t.Context(), revision.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = revisions.Create(t.Context(), revision, metav1.CreateOptions{})
-	refusedWith(t, "a revision with an account", err, 403, `user "jane"`, "data.spec.template.spec.securityContext")
+	must(t, revisions.Delete(t.Context(), revision.Name, metav1.DeleteOptions{}))
+	refusedWith(t, "a revision with an account", errOf(revisions.Create(t.Context(), revision, metav1.CreateOptions{})), 403, `user "jane"`, "data.spec.template.spec.securityContext")
 	// Merged into a template that has an account, another image is enough.
 	revision.Data = runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`)}
-	_, err = revisions.Create(t.Context(), revision, metav1.CreateOptions{})
-	refusedWith(t, "a part of a template", err, 403, "user jane may not use all of them")
+	refusedWith(t, "a part of a template", errOf(revisions.Create(t.Context(), revision, metav1.CreateOptions{})), 403, "user jane may not use all of them")
 }

@@ -54,8 +54,7 @@ func (p plane) credentialSpecs(t *testing.T, names ...string) (namespace string,
 			rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: full, Verbs: []string{"use"}})
 		pods := p.client(t).CoreV1().Pods(namespace)
 		eventually(t, func() error {
-			_, err := pods.Create(t.Context(), windowsPod(gmsaOf(full[len(full)-1], "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return errOf(pods.Create(t.Context(), windowsPod(gmsaOf(full[len(full)-1], "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 		})
 	}
 	return namespace, spec
@@ -153,10 +152,7 @@ func (p plane) warnedClient(t *testing.T, config *rest.Config) (kubernetes.Inter
 	t.Helper()
 	heard := &warned{}
 	config.WarningHandlerWithContext = heard
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(config))(t)
 	return client, heard
 }
 
@@ -181,10 +177,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	if pod.Spec.Containers[0].SecurityContext != nil {
 		t.Errorf("a container without one was given %+v", pod.Spec.Containers[0].SecurityContext)
 	}
-	pod, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec("debug"), "")), metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod = need(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec("debug"), "")), metav1.UpdateOptions{}))(t)
 	filled("the ephemeral container", pod.Spec.EphemeralContainers[0].SecurityContext.WindowsOptions, "debug")
 
 	explained := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", namespace)
@@ -205,16 +198,13 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 		"no such object":          {gmsaOf("other", ""), 422, `spec.ephemeralContainers[1].securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "other"`},
 		"other contents":          {gmsaOf(spec("debug"), "{}"), 422, "spec.ephemeralContainers[1].securityContext.windowsOptions.gmsaCredentialSpec is not what"},
 	} {
-		_, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", test.options), metav1.UpdateOptions{})
-		refusedWith(t, "ephemeral container: "+name, err, test.code, test.says)
+		refusedWith(t, "ephemeral container: "+name, errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", test.options), metav1.UpdateOptions{})), test.code, test.says)
 	}
 
 	// The objects and the right go: the pod can be changed, looked into and deleted.
 	shared.must(t, "", "kubectl", "delete", "gmsacredentialspec", spec("pod"), spec("check"), spec("one"), spec("debug"))
 	roles := shared.client(t).RbacV1().RoleBindings(namespace)
-	if err := roles.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, roles.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	eventually(t, func() error {
 		if _, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("pod"), "")), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
 			return errors.New("a new pod is still admitted")
@@ -224,14 +214,9 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	if pod, err = pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("labelling: %v", err)
 	}
-	if _, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "plain", nil), metav1.UpdateOptions{}); err != nil {
-		t.Errorf("looking into it: %v", err)
-	}
-	_, err = pods.Patch(t.Context(), pod.Name, types.StrategicMergePatchType, []byte(`{"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpec":"{}"}}}}`), metav1.PatchOptions{})
-	refusedWith(t, "a changed field", err, 422, "Forbidden: pod updates may not change fields")
-	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-		t.Errorf("deleting: %v", err)
-	}
+	expect(t, errOf(pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "plain", nil), metav1.UpdateOptions{})), "looking into it")
+	refusedWith(t, "a changed field", errOf(pods.Patch(t.Context(), pod.Name, types.StrategicMergePatchType, []byte(`{"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpec":"{}"}}}}`), metav1.PatchOptions{})), 422, "Forbidden: pod updates may not change fields")
+	expect(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}), "deleting")
 }
 
 // A faulty pod is refused when it is created, with the webhook and the policies as they are installed.
@@ -263,8 +248,7 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 		"a name that is a path":        {windowsPod(gmsaOf("../../secrets/x", "")), 422, []string{"is not a valid name of a GMSACredentialSpec"}},
 		"a name that is too long":      {windowsPod(gmsaOf(long, "")), 422, []string{"is not a valid name of a GMSACredentialSpec"}},
 	} {
-		_, err := pods.Create(t.Context(), test.pod, metav1.CreateOptions{})
-		refusedWith(t, name, err, test.code, test.says...)
+		refusedWith(t, name, errOf(pods.Create(t.Context(), test.pod, metav1.CreateOptions{})), test.code, test.says...)
 	}
 	// Programs find each reason by the path of its field.
 	_, err := pods.Create(t.Context(), windowsPod(gmsaOf(other, ""), withContainer(gmsaOf(spec("none"), "")), withInit(gmsaOf(other, ""))), metav1.CreateOptions{})
@@ -281,11 +265,8 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 		t.Errorf("fields of the causes %q, want %q", fields, want)
 	}
 	// A label of the namespace changes nothing.
-	if _, err := shared.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"windows.k8s.io/disabled":"true","gmsa-webhook":"disabled"}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = pods.Create(t.Context(), windowsPod(gmsaOf(other, "")), metav1.CreateOptions{})
-	refusedWith(t, "a namespace that wants out", err, 403, other)
+	need(shared.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"windows.k8s.io/disabled":"true","gmsa-webhook":"disabled"}}}`), metav1.PatchOptions{}))(t)
+	refusedWith(t, "a namespace that wants out", errOf(pods.Create(t.Context(), windowsPod(gmsaOf(other, "")), metav1.CreateOptions{})), 403, other)
 }
 
 // Twenty-eight accounts can be checked by the policies, and no more are let through; however often each is named.
@@ -310,19 +291,14 @@ func TestManyAccountsOfOnePod(t *testing.T) {
 			t.Errorf("%d accounts, %d times: %v", fine.distinct, fine.times, err)
 		}
 	}
-	_, err := pods.Create(t.Context(), pod(29, 1), dry)
-	refusedWith(t, "29 accounts", err, 422, "spec.containers[29].securityContext.windowsOptions.gmsaCredentialSpecName", "one too many: 28 different GMSACredentialSpecs")
+	refusedWith(t, "29 accounts", errOf(pods.Create(t.Context(), pod(29, 1), dry)), 422, "spec.containers[29].securityContext.windowsOptions.gmsaCredentialSpecName", "one too many: 28 different GMSACredentialSpecs")
 	// The last one is checked as the first is.
 	last := pod(27, 1)
 	withContainer(gmsaOf(namespace, ""))(last)
 	shared.createSpec(t, namespace)
-	_, err = pods.Create(t.Context(), last, dry)
-	refusedWith(t, "the 28th, without a right", err, 403, `may not use GMSACredentialSpec "`+namespace+`"`)
-	if _, err := pods.Create(t.Context(), pod(26, 4), dry); err != nil {
-		t.Errorf("26 accounts in 104 places: %v", err)
-	}
-	_, err = pods.Create(t.Context(), pod(2, 65), dry)
-	refusedWith(t, "several accounts in 130 places", err, 422, "in more than 128 places")
+	refusedWith(t, "the 28th, without a right", errOf(pods.Create(t.Context(), last, dry)), 403, `may not use GMSACredentialSpec "`+namespace+`"`)
+	expect(t, errOf(pods.Create(t.Context(), pod(26, 4), dry)), "26 accounts in 104 places")
+	refusedWith(t, "several accounts in 130 places", errOf(pods.Create(t.Context(), pod(2, 65), dry)), 422, "in more than 128 places")
 }
 
 // The longest names in the most places are not too much to check.
@@ -341,8 +317,7 @@ func TestLongNamesOfAccounts(t *testing.T) {
 		changes = append(changes, withContainer(gmsaOf(name, "")))
 	}
 	eventually(t, func() error {
-		_, err := shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil, changes...), dryRun)
-		return err
+		return errOf(shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil, changes...), dryRun))
 	})
 }
 
@@ -399,9 +374,7 @@ func TestTemplatesWithAccounts(t *testing.T) {
 	}{
 		"fine": {gmsaOf(spec("mine"), ""), ""}, "no such object": {gmsaOf(spec("none"), ""), "pods of Deployment iis-"}, "contents alone": {gmsaOf("", "{}"), "gmsaCredentialSpecName is not"},
 	} {
-		if _, err := client.AppsV1().Deployments(namespace).Create(t.Context(), deployment(test.options), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect(t, errOf(client.AppsV1().Deployments(namespace).Create(t.Context(), deployment(test.options), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})), name)
 		if got := heard.take(); test.says == "" && got != "" || !strings.Contains(got, test.says) {
 			t.Errorf("%s: warned of %q, want %q", name, got, test.says)
 		}
@@ -433,10 +406,8 @@ func TestAccountsThatAnotherWebhookAdds(t *testing.T) {
 			t.Errorf("%s, own %q: the sidecar has %+v", test.when, test.own, context)
 		}
 	}
-	_, err := create("before", "", other)
-	refusedWith(t, "a sidecar with an account that the pod may not have", err, 403, other)
-	_, err = create("after", "", spec("mine"))
-	refusedWith(t, "a sidecar that comes too late", err, 422, "container sidecar", "was not filled in")
+	refusedWith(t, "a sidecar with an account that the pod may not have", errOf(create("before", "", other)), 403, other)
+	refusedWith(t, "a sidecar that comes too late", errOf(create("after", "", spec("mine"))), 422, "container sidecar", "was not filled in")
 }
 
 // addSidecars installs a webhook that adds a container with the account that an annotation names.
@@ -458,7 +429,7 @@ func addSidecars(t *testing.T, namespace, configuration, annotation string) {
 	}))
 	t.Cleanup(server.Close)
 	webhooks := shared.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
-	if _, err := webhooks.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{
+	need(webhooks.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: configuration},
 		Webhooks: []registrationv1.MutatingWebhook{{
 			Name:         annotation + ".example.com",
@@ -469,19 +440,14 @@ func addSidecars(t *testing.T, namespace, configuration, annotation string) {
 			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = webhooks.Delete(context.WithoutCancel(t.Context()), configuration, metav1.DeleteOptions{})
-	})
+	}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), configuration, metav1.DeleteOptions{}) })
 }
 
 // The faults of a pod without an account are reported by the API server.
 func TestPodsWithoutContainersAreRefusedByTheAPIServer(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
-	err := shared.client(t).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").SetHeader("Content-Type", "application/json").
-		Body([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`)).Do(t.Context()).Error()
-	refusedWith(t, "no containers", err, 422, "spec.containers: Required value")
+	refusedWith(t, "no containers", shared.client(t).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").SetHeader("Content-Type", "application/json").
+		Body([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`)).Do(t.Context()).Error(), 422, "spec.containers: Required value")
 }

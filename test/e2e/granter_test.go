@@ -26,8 +26,7 @@ func TestMakerKeepsBindings(t *testing.T) {
 			"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
 			"a finalizer": `{"metadata":{"finalizers":["e2e.example/x"]}}`,
 		} {
-			_, err := client.Patch(t.Context(), each.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			refused(t, "to give binding "+each.Name+" "+what, err, "only a user that may delete it")
+			refused(t, "to give binding "+each.Name+" "+what, errOf(client.Patch(t.Context(), each.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})), "only a user that may delete it")
 		}
 	}
 	// A controller may use the accounts of all namespaces, and leaves deletion to the garbage collector.
@@ -35,9 +34,8 @@ func TestMakerKeepsBindings(t *testing.T) {
 	shared.bindCluster(t, controller, "credence:controllers")
 	shared.grant(t, namespace, user(controller), rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"patch"}})
 	eventually(t, func() error {
-		_, err := shared.clientAs(t, controller).RbacV1().RoleBindings(namespace).Patch(t.Context(), all.Items[0].Name, types.MergePatchType,
-			[]byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		return errOf(shared.clientAs(t, controller).RbacV1().RoleBindings(namespace).Patch(t.Context(), all.Items[0].Name, types.MergePatchType,
+			[]byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}))
 	})
 }
 
@@ -69,8 +67,7 @@ func TestGranter(t *testing.T) {
 	ofAgent := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-agent"}
 	binding, err = bind(namespace, agentRole, ofAgent)
 	allowed(t, "the agent's role, to the agent", err)
-	_, err = bind(namespace, agentRole, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "workload-clusters", Name: "east-agent"})
-	allowed(t, "the agent's role, to the agent of a cluster", err)
+	allowed(t, "the agent's role, to the agent of a cluster", errOf(bind(namespace, agentRole, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "workload-clusters", Name: "east-agent"})))
 	for what, subject := range map[string]rbacv1.Subject{
 		"itself":                 {Kind: "User", APIGroup: rbacv1.GroupName, Name: user},
 		"all":                    {Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"},
@@ -79,26 +76,21 @@ func TestGranter(t *testing.T) {
 		"the agent, as a user":   {Kind: "User", APIGroup: rbacv1.GroupName, Name: "credence-agent"},
 		"an agent elsewhere":     {Kind: "ServiceAccount", Namespace: elsewhere, Name: "east-agent"},
 	} {
-		_, err = bind(namespace, agentRole, ofAgent, subject)
-		refused(t, "the agent's role, to "+what, err, "ClusterRole credence:agent:identities is for agents")
+		refused(t, "the agent's role, to "+what, errOf(bind(namespace, agentRole, ofAgent, subject)), "ClusterRole credence:agent:identities is for agents")
 		changed := binding.DeepCopy()
 		changed.Subjects = append(changed.Subjects, subject)
-		_, err = client.RoleBindings(namespace).Update(t.Context(), changed, metav1.UpdateOptions{})
-		refused(t, "the agent's role, by an update, to "+what, err, "ClusterRole credence:agent:identities is for agents")
+		refused(t, "the agent's role, by an update, to "+what, errOf(client.RoleBindings(namespace).Update(t.Context(), changed, metav1.UpdateOptions{})), "ClusterRole credence:agent:identities is for agents")
 	}
 
 	for _, role := range []string{"credence:workloadidentities:token-creator", "edit", "cluster-admin"} {
-		_, err := create(namespace, role)
-		refused(t, "to bind "+role, err, "not currently held")
+		refused(t, "to bind "+role, errOf(create(namespace, role)), "not currently held")
 	}
-	_, err = create(elsewhere, "credence:workloadidentities:user")
-	refused(t, "another namespace", err, "cannot create resource")
+	refused(t, "another namespace", errOf(create(elsewhere, "credence:workloadidentities:user")), "cannot create resource")
 	refused(t, "to delete bindings", client.RoleBindings(namespace).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}), "cannot delete resource")
 	for what, patch := range map[string]string{
 		"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
 		"a finalizer": `{"metadata":{"finalizers":["e2e.example/x"]}}`,
 	} {
-		_, err = client.RoleBindings(namespace).Patch(t.Context(), binding.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		refused(t, "to give a binding "+what, err, "only a user that may delete it")
+		refused(t, "to give a binding "+what, errOf(client.RoleBindings(namespace).Patch(t.Context(), binding.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})), "only a user that may delete it")
 	}
 }

@@ -41,12 +41,8 @@ func (p plane) runAsWindows(t *testing.T, pod *corev1.Pod, ofSandbox, ofContaine
 	if failed != nil {
 		t.Error(failed)
 	}
-	if _, err := crictl.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
-		t.Error(err)
-	}
-	if _, err := crictl.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
-		t.Error(err)
-	}
+	expect(t, errOf(crictl.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()})))
+	expect(t, errOf(crictl.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()})))
 	return len(listed.GetContainers()), err
 }
 
@@ -55,16 +51,11 @@ func (p plane) runAsWindows(t *testing.T, pod *corev1.Pod, ofSandbox, ofContaine
 func credentialSpecsOfANode(t *testing.T, p plane) {
 	namespace, spec := p.credentialSpecs(t, "webapp", "changed", "withdrawn")
 	kubelet := p.part(t, "kubelet").PID
-	if err := syscall.Kill(kubelet, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(kubelet, syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(kubelet, syscall.SIGCONT) }()
 	pods := map[string]*corev1.Pod{}
 	for _, name := range []string{"webapp", "changed", "withdrawn"} {
-		pod, err := p.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(gmsaOf(spec(name), ""), func(pod *corev1.Pod) { pod.Spec.NodeName = "127.0.0.1" }), metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pod := need(p.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(gmsaOf(spec(name), ""), func(pod *corev1.Pod) { pod.Spec.NodeName = "127.0.0.1" }), metav1.CreateOptions{}))(t)
 		if got := ptr.Deref(pod.Spec.SecurityContext.WindowsOptions.GMSACredentialSpec, ""); got != credentialContents {
 			t.Fatalf("pod %s has %q", name, got)
 		}
@@ -72,9 +63,7 @@ func credentialSpecsOfANode(t *testing.T, p plane) {
 	}
 	defer func() {
 		for _, pod := range pods {
-			if err := p.client(t).CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-				t.Error(err)
-			}
+			expect(t, p.client(t).CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 		}
 	}()
 	const machine = "WebApplication2"
@@ -100,9 +89,7 @@ func credentialSpecsOfANode(t *testing.T, p plane) {
 	held("as before, in the sandbox", "changed", credentialContents, "", "gmsaCredentialSpec: has sha256:")
 	held("as its object, and not as its pod", "changed", "", changed, "gmsaCredentialSpec: has sha256:")
 
-	if err := p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	eventually(t, func() error {
 		if answer, _, _ := p.command(t, "", "kubectl", "auth", "can-i", "use", "gmsacredentialspecs.windows.k8s.io/"+spec("withdrawn"), "-n", namespace, "--as", "system:serviceaccount:"+namespace+":default"); strings.TrimSpace(answer) != "no" {
 			return fmt.Errorf("the account may still use the credential spec: %s", answer)

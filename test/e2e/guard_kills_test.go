@@ -49,17 +49,12 @@ type killed struct {
 // The driver and the guard are killed in each step of many pods: while volumes are published, published again and taken away; and while sandboxes and
 // containers are created, stopped and removed. Each pod runs with its own token, no container that ran is lost, and nothing is left.
 func podsOutliveKills(t *testing.T, p plane) {
-	connection, err := grpc.NewClient("unix://"+filepath.Join(p.Dir, "devcluster", "node", "containerd.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := need(grpc.NewClient("unix://"+filepath.Join(p.Dir, "devcluster", "node", "containerd.sock"), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer func() { _ = connection.Close() }()
 	n, soak := killedPods(t)
 	k := killed{plane: p, namespace: p.namespace(t), n: n, runtime: cri.NewRuntimeServiceClient(connection)}
 	p.awsIdentity(t, k.namespace, "banana", "banana")
-	if _, err := p.client(t).CoreV1().ServiceAccounts(k.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.client(t).CoreV1().ServiceAccounts(k.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}))(t)
 	p.bind(t, k.namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: k.namespace})
 
 	began := time.Now()
@@ -88,9 +83,7 @@ func podsOutliveKills(t *testing.T, p plane) {
 	k.haveTokens(t)
 	t.Logf("all tokens are renewed after %s", time.Since(began).Round(time.Second))
 	again, err := k.running(t)
-	if err != nil {
-		t.Error(err)
-	}
+	expect(t, err)
 	for pod, container := range first {
 		if again[pod] != container {
 			t.Errorf("pod %s has container %s, and had %s", pod, again[pod], container)
@@ -98,9 +91,7 @@ func podsOutliveKills(t *testing.T, p plane) {
 	}
 
 	began = time.Now()
-	if err := p.client(t).CoreV1().Pods(k.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.client(t).CoreV1().Pods(k.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	k.killAmid(t, "containers are stopped", "guard", k.runningContainers, k.n, 0)
 	k.killAmid(t, "volumes are taken away", "credence-node", k.volumes, k.n, 0)
 	k.killAmid(t, "containers are removed", "guard", k.containers, k.n, 0)
@@ -146,9 +137,7 @@ func (k killed) killAmid(t *testing.T, step, part string, count func(*testing.T)
 func (k killed) kill(t *testing.T, name string) {
 	t.Helper()
 	before := k.part(t, name)
-	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(before.PID, syscall.SIGKILL))
 	eventually(t, func() error {
 		if now := k.part(t, name); !now.Healthy || now.PID == before.PID {
 			return fmt.Errorf("%s: %+v", name, now)
@@ -170,20 +159,14 @@ func (k killed) readySandboxes(t *testing.T) int {
 func (k killed) listSandboxes(t *testing.T, filter *cri.PodSandboxFilter) int {
 	t.Helper()
 	filter.LabelSelector = k.labels()
-	listed, err := k.runtime.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: filter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := need(k.runtime.ListPodSandbox(t.Context(), &cri.ListPodSandboxRequest{Filter: filter}))(t)
 	return len(listed.GetItems())
 }
 
 func (k killed) listContainers(t *testing.T, filter *cri.ContainerFilter) int {
 	t.Helper()
 	filter.LabelSelector = k.labels()
-	listed, err := k.runtime.ListContainers(t.Context(), &cri.ListContainersRequest{Filter: filter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := need(k.runtime.ListContainers(t.Context(), &cri.ListContainersRequest{Filter: filter}))(t)
 	return len(listed.GetContainers())
 }
 
@@ -196,10 +179,7 @@ func (k killed) runningContainers(t *testing.T) int {
 // volumes counts the folders that are volumes of pods.
 func (k killed) volumes(t *testing.T) int {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(k.kubeletDir(), "pods", "*", "volumes", "kubernetes.io~csi", "identity", "mount"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := need(filepath.Glob(filepath.Join(k.kubeletDir(), "pods", "*", "volumes", "kubernetes.io~csi", "identity", "mount")))(t)
 	return len(found)
 }
 
@@ -217,18 +197,13 @@ func (k killed) tokensOf(t *testing.T) (byPod map[string]string) {
 		if len(parts) != 3 {
 			continue
 		}
-		content, err := base64.RawURLEncoding.DecodeString(parts[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := need(base64.RawURLEncoding.DecodeString(parts[1]))(t)
 		var claims struct {
 			Kubernetes struct {
 				Pod struct{ Name string }
 			} `json:"kubernetes.io"`
 		}
-		if err := json.Unmarshal(content, &claims); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(content, &claims))
 		byPod[claims.Kubernetes.Pod.Name] = token
 	}
 	return byPod
@@ -276,10 +251,7 @@ func (k killed) printed(t *testing.T, pod string) string {
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("logs of pod %s: %v, %v", pod, logs, err)
 	}
-	content, err := os.ReadFile(logs[len(logs)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(logs[len(logs)-1]))(t)
 	fields := strings.SplitN(string(content), " ", 4) // time, stream, tag, text
 	return fields[len(fields)-1]
 }

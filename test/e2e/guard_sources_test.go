@@ -71,9 +71,7 @@ func startedAgain(t *testing.T, runtime cri.RuntimeServiceClient, pod string, be
 // removeStatic takes a manifest from the node's kubelet, and waits until its pod is gone: a node has at most 110.
 func (p plane) removeStatic(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(p.Dir, "devcluster", "node", "static-pods", name+".json")); err != nil {
-		t.Error(err)
-	}
+	expect(t, os.Remove(filepath.Join(p.Dir, "devcluster", "node", "static-pods", name+".json")))
 	p.waitGone(t, name+"-127.0.0.1")
 }
 
@@ -93,19 +91,14 @@ func (p plane) waitGone(t *testing.T, pod string) {
 // wants, another one tightened. One with the root of the host is refused, by the guard's log, and on its mirror pod once the API is back.
 func staticPodsWithoutTheAPI(t *testing.T, p plane, digest string, allow func(string)) {
 	kubeconfig := filepath.Join(p.Dir, "devcluster", "node", "kubelet.kubeconfig")
-	content, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(kubeconfig))(t)
 	away := strings.Replace(string(content), p.APIServer, "https://127.0.0.1:1", 1)
 	if away == string(content) {
 		t.Fatalf("%s does not lead to %s", kubeconfig, p.APIServer)
 	}
 	restart := func(kubeconfigContent string) {
 		t.Helper()
-		if err := os.WriteFile(kubeconfig, []byte(kubeconfigContent), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(kubeconfig, []byte(kubeconfigContent), 0o600))
 		p.killPart(t, "guard")
 		p.killPart(t, "kubelet")
 	}
@@ -126,9 +119,7 @@ func staticPodsWithoutTheAPI(t *testing.T, p plane, digest string, allow func(st
 			t.Fatalf("pod %s has no container that runs", pod)
 		}
 		sandbox := before[pod][0].GetPodSandboxId()
-		if _, err := runtime.StopPodSandbox(t.Context(), &cri.StopPodSandboxRequest{PodSandboxId: sandbox}); err != nil {
-			t.Fatal(err)
-		}
+		need(runtime.StopPodSandbox(t.Context(), &cri.StopPodSandboxRequest{PodSandboxId: sandbox}))(t)
 	}
 	p.runStatic(t, hostPod("stowaway"))
 	if has := startedAgain(t, runtime, "trusted-127.0.0.1", before["trusted-127.0.0.1"]); !strings.HasPrefix(has, "Uid: 0 0 0 0\n") || !strings.Contains(has, "NoNewPrivs: 0\nSeccomp: 0\nwritten\nproc") {
@@ -168,20 +159,13 @@ func podsOfAURL(t *testing.T, p plane) {
 	}))
 	defer server.Close()
 	file := filepath.Join(p.Dir, "devcluster", "node", "kubelet.json")
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(file))(t)
 	var config map[string]any
-	if err := json.Unmarshal(content, &config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(content, &config))
 	config["staticPodURL"], config["httpCheckFrequency"] = server.URL, "1s"
 	restart := func(content []byte) {
 		t.Helper()
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, content, 0o600))
 		p.killPart(t, "kubelet")
 	}
 	restart(jsonOf(t, config))

@@ -60,13 +60,8 @@ func hostPod(name string) *corev1.Pod {
 // runStatic gives the node's kubelet a manifest.
 func (p plane) runStatic(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
-	manifest, err := json.Marshal(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.Dir, "devcluster", "node", "static-pods", pod.Name+".json"), manifest, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	manifest := need(json.Marshal(pod))(t)
+	must(t, os.WriteFile(filepath.Join(p.Dir, "devcluster", "node", "static-pods", pod.Name+".json"), manifest, 0o600))
 }
 
 // confined waits for what a container of these tests prints.
@@ -88,10 +83,7 @@ func (p plane) describedBy(t *testing.T, pod string, texts ...string) {
 		}
 		return nil
 	})
-	got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{}))(t)
 	for _, c := range got.Status.ContainerStatuses {
 		if c.State.Waiting == nil || c.ContainerID != "" {
 			t.Errorf("a container of pod %s has run: %+v", pod, c)
@@ -124,10 +116,7 @@ func (p plane) guardSocket() string { return filepath.Join(p.Dir, "devcluster", 
 // crictl is an admin on the guard's socket.
 func (p plane) crictl(t *testing.T) cri.RuntimeServiceClient {
 	t.Helper()
-	connection, err := grpc.NewClient("unix://"+p.guardSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := need(grpc.NewClient("unix://"+p.guardSocket(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = connection.Close() })
 	return cri.NewRuntimeServiceClient(connection)
 }
@@ -149,9 +138,7 @@ func (p plane) byHand(t *testing.T, pod string) {
 		t.Errorf("inspect: %v, %v", inspected, err)
 	}
 	live, err := crictl.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: container.GetPodSandboxId()})
-	if err != nil {
-		t.Fatalf("inspectp: %v", err)
-	}
+	must(t, err, "inspectp")
 	config := &cri.PodSandboxConfig{Metadata: live.GetStatus().GetMetadata(), Annotations: map[string]string{"kubernetes.io/config.source": "api"}, Linux: &cri.LinuxPodSandboxConfig{}}
 	_, err = crictl.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: container.GetPodSandboxId(), SandboxConfig: config, Config: &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "by-hand"}, Image: container.GetImage(), Mounts: []*cri.Mount{{HostPath: "/", ContainerPath: "/host"}},
@@ -183,18 +170,13 @@ func TestNodeGuard(t *testing.T) {
 	allowed := filepath.Join(t.TempDir(), "allow.yaml")
 	allow := func(content string) {
 		t.Helper()
-		if err := os.WriteFile(allowed, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(allowed, []byte(content), 0o600))
 	}
 	allow("pods: []\n")
 	p := nodePlane(t, "--guard", "restricted", "--guard-allow", allowed)
 	free := []string{"Uid: 0 0 0 0", "Gid: 0 0 0 0", "NoNewPrivs: 0", "Seccomp: 0", "written"}
 
-	nodes, err := p.client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := need(p.client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}))(t)
 	for _, node := range nodes.Items {
 		if version := node.Status.NodeInfo.ContainerRuntimeVersion; !strings.HasSuffix(version, "+credence-guard") {
 			t.Errorf("node %s has the runtime %s, without the guard", node.Name, version)
@@ -254,9 +236,7 @@ func TestNodeGuard(t *testing.T) {
 		before[pod], _ = p.containerOf(t, pod)
 	}
 	guard := p.part(t, "guard")
-	if err := syscall.Kill(guard.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(guard.PID, syscall.SIGKILL))
 	eventually(t, func() error {
 		if now := p.part(t, "guard"); !now.Healthy || now.PID == guard.PID {
 			return fmt.Errorf("guard: %+v", now)
@@ -306,8 +286,7 @@ func reviewsOfANode(t *testing.T, p plane) {
 	asked := askingPod("as-asked")
 	asked.Spec.ServiceAccountName = "reviewed"
 	eventually(t, func() error { // a moment after the first label kube-apiserver has found the kind of the policy's parameters
-		_, err := p.client(t).CoreV1().Pods("default").Create(t.Context(), asked, metav1.CreateOptions{})
-		return err
+		return errOf(p.client(t).CoreV1().Pods("default").Create(t.Context(), asked, metav1.CreateOptions{}))
 	})
 	if has := strings.Join(p.confined(t, "as-asked"), "\n"); !strings.Contains(has, "Uid: 0 0 0 0") || strings.Contains(has, "written") {
 		t.Errorf("a pod that has what its profile wants, and all else that it can have, has\n%s", has)
@@ -318,15 +297,11 @@ func reviewsOfANode(t *testing.T, p plane) {
 	// The API server of Credence stops to answer.
 	id, _ := p.containerOf(t, "as-asked")
 	pid := p.part(t, "apiserver").PID
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
 	defer func() { _ = resume() }()
 	_, hex, _ := strings.Cut(id, "containerd://")
-	if _, err := p.crictl(t).StopContainer(t.Context(), &cri.StopContainerRequest{ContainerId: hex}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.crictl(t).StopContainer(t.Context(), &cri.StopContainerRequest{ContainerId: hex}))(t)
 	waits()
 	eventually(t, func() error {
 		got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), "as-asked", metav1.GetOptions{})
@@ -341,8 +316,6 @@ func reviewsOfANode(t *testing.T, p plane) {
 		return fmt.Errorf("the container does not run again: %+v", got.Status.ContainerStatuses)
 	})
 	p.describedBy(t, "waits", "CreateContainerError", `credence-node guard creates container "main" only when the API has reviewed the pod, and it has not: `)
-	if err := resume(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, resume())
 	p.confined(t, "waits")
 }

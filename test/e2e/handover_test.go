@@ -18,16 +18,9 @@ func TestNodeHandOverToRoot(t *testing.T) {
 	bin := programsForOthers(t)
 	first(t, ofPlane+ofNode, 1)
 	home := filepath.Join(bin, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(home, otherUser, otherUser); err != nil {
-		t.Fatal(err)
-	}
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(home, 0o700))
+	must(t, os.Chown(home, otherUser, otherUser))
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	dir := filepath.Join(home, ".credence")
 	credence := func(user uint32, args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "credence"), append(args, "--dir", dir)...)
@@ -44,10 +37,7 @@ func TestNodeHandOverToRoot(t *testing.T) {
 	}
 	t.Cleanup(func() { down(t, dir) })
 	must(otherUser, "up", "--detach", "--port", fmt.Sprint(port))
-	before, err := readPlane(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(readPlane(dir))(t)
 	before.create(t, "default", "kept", "aws", "a")
 	want := factsOf(t, before)
 	must(otherUser, "down")
@@ -59,10 +49,7 @@ func TestNodeHandOverToRoot(t *testing.T) {
 		t.Fatalf("chown: %v\n%s", err, out)
 	}
 	must(0, "up", "--node", "--detach")
-	after, err := readPlane(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := need(readPlane(dir))(t)
 	if got := factsOf(t, after); got != want {
 		t.Errorf("the plane has %+v, before it had %+v", got, want)
 	}

@@ -28,39 +28,24 @@ func (p plane) direct(t *testing.T) *rest.Config {
 func TestRequestsPastTheCluster(t *testing.T) {
 	inTurn(t)
 	anonymous := rest.AnonymousClientConfig(shared.direct(t))
-	if got := do(t, anonymous, "GET", "/apis", "", ""); got.Code != 401 {
-		t.Errorf("anonymous on the direct port: %d, want 401", got.Code)
-	}
-	if got := do(t, anonymous, "GET", "/readyz", "", ""); got.Code != 200 {
-		t.Errorf("health check: %d, want 200", got.Code)
-	}
+	expect(t, do(t, anonymous, "GET", "/apis", "", "").is(401), "anonymous on the direct port")
+	expect(t, do(t, anonymous, "GET", "/readyz", "", "").is(200), "health check")
 	// Headers of the front proxy count for nothing without its certificate.
-	ca, err := os.ReadFile(shared.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := need(os.ReadFile(shared.CAFile))(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	request, err := http.NewRequestWithContext(t.Context(), "GET", anonymous.Host+identitiesPath("default"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := need(http.NewRequestWithContext(t.Context(), "GET", anonymous.Host+identitiesPath("default"), nil))(t)
 	request.Header.Set("X-Remote-User", "credence-admin")
 	request.Header.Set("X-Remote-Group", "system:masters")
-	got, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(client.Do(request))(t)
 	got.Body.Close()
 	if got.StatusCode != 401 {
 		t.Errorf("forged front-proxy headers: %d, want 401", got.StatusCode)
 	}
 	issued := token(t, shared.config(t), makeIdentity(t), "one", `{}`).Status.Token
 	anonymous.BearerToken = issued
-	if got := do(t, anonymous, "GET", identitiesPath("default"), "", ""); got.Code != 401 {
-		t.Errorf("a workload identity's token on the direct port: %d, want 401", got.Code)
-	}
+	expect(t, do(t, anonymous, "GET", identitiesPath("default"), "", "").is(401), "a workload identity's token on the direct port")
 }
 
 func makeIdentity(t *testing.T) (namespace string) {
@@ -82,16 +67,13 @@ func TestPlaneOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 				t.Fatalf("%s is gone: %v", name, err)
 			}
 			c(changed)
-			_, err = configMaps.Update(t.Context(), changed, metav1.UpdateOptions{})
-			return err
+			return errOf(configMaps.Update(t.Context(), changed, metav1.UpdateOptions{}))
 		})
 	}
 	if err := change("credence-discovery", func(c *corev1.ConfigMap) { c.Data["jwks.json"] = `{"keys":[]}` }); err == nil || !strings.Contains(err.Error(), "written by the Credence API server alone") {
 		t.Errorf("an administrator changed the documents: %v", err)
 	}
-	if err := change("credence-discovery", func(c *corev1.ConfigMap) { c.Labels = map[string]string{"example.com/kept": "yes"} }); err != nil {
-		t.Errorf("metadata is free: %v", err)
-	}
+	expect(t, change("credence-discovery", func(c *corev1.ConfigMap) { c.Labels = map[string]string{"example.com/kept": "yes"} }), "metadata is free")
 	for _, name := range []string{"credence-discovery", "credence-signer-ledger"} {
 		one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 		if err := configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, one); err == nil {
@@ -198,16 +180,10 @@ func TestTokenRequestForAnotherUID(t *testing.T) {
 	body := func(uid string) string {
 		return strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+uid+`"},"spec"`, 1)
 	}
-	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body("another")); got.Code != 409 {
-		t.Errorf("another uid: %d, want 409: %s", got.Code, got.Body)
-	}
+	expect(t, do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body("another")).is(409), "another uid")
 	var wi metav1.PartialObjectMetadata
-	if err := json.Unmarshal(do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", "").Body, &wi); err != nil {
-		t.Fatal(err)
-	}
-	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body(string(wi.UID))); got.Code != 201 {
-		t.Errorf("the identity's uid: %d, want 201: %s", got.Code, got.Body)
-	}
+	must(t, json.Unmarshal(do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", "").Body, &wi))
+	expect(t, do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body(string(wi.UID))).is(201), "the identity's uid")
 }
 
 // A client must not be able to make an answer large, nor an event of one of the two audit logs: these are rotated by size.
@@ -248,14 +224,8 @@ func TestRefusalsAreShort(t *testing.T) {
 // The role by which an administrator lets the API server read parameters of policies gives nothing by itself.
 func TestRoleForParametersIsEmpty(t *testing.T) {
 	inTurn(t)
-	client, err := kubernetes.NewForConfig(shared.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "credence:admission-params", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(shared.config(t)))(t)
+	role := need(client.RbacV1().ClusterRoles().Get(t.Context(), "credence:admission-params", metav1.GetOptions{}))(t)
 	if role.AggregationRule == nil || len(role.Rules) != 0 {
 		t.Errorf("the role for parameters of policies is not empty by default: %+v", role.Rules)
 	}

@@ -17,10 +17,7 @@ func TestPlaneHostThatTrustsTheIssuer(t *testing.T) {
 		t.Errorf("doctor of a cluster that does not trust the issuer:\n%s", out)
 	}
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "authentication.yaml")
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	// It is noticed whatever audience the cluster wants, and while it cannot read the documents of the issuer.
 	configuration := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -29,22 +26,14 @@ jwt:
 - issuer: {url: "https://127.0.0.1:%d/workload-identity", audiences: [another]}
   claimMappings: {username: {claim: sub, prefix: "workload:"}}
 `, port+2)
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(configuration), 0o600))
 	t.Cleanup(func() { shared.must(t, "", "credence", "down", "--dir", dir) })
 	up(t, "--dir", dir, "--port", fmt.Sprint(port), "--arg", "devcluster=--authentication-config="+file)
-	p, err := readPlane(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need(readPlane(dir))(t)
 	if out, _, _ := p.command(t, "", "credence", "doctor", "--ca-file", p.CAFile); !strings.Contains(out, "the cluster trusts "+p.Issuer) {
 		t.Errorf("doctor of a cluster that trusts the issuer:\n%s", out)
 	}
-	log, err := os.ReadFile(filepath.Join(p.Dir, "logs", "apiserver.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := need(os.ReadFile(filepath.Join(p.Dir, "logs", "apiserver.log")))(t)
 	if !strings.Contains(string(log), "the cluster trusts the issuer of workload identities") {
 		t.Errorf("the log of the API server:\n%s", log)
 	}

@@ -53,9 +53,7 @@ func TestPlaneImageCredentials(t *testing.T) {
 - {images: 112233445566.dkr.ecr.eu-central-1.amazonaws.com, audiences: [registry], exchange: amazon-ecr}
 - {images: %[1]s/exchanged, audiences: [registry, other], exchange: token-exchange, settings: {endpoint: %[2]s/exchange, audience: %[3]s}}
 `, registry.address, registry.server, registryService)
-	if err := os.WriteFile(registries, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(registries, []byte(settings), 0o600))
 	run := func(pod *corev1.Pod, image, identity string) (string, string, int) {
 		if strings.HasPrefix(image, "/") || strings.HasPrefix(image, ".") {
 			image = registry.address + image

@@ -92,14 +92,11 @@ func TestKeyRingIsProtected(t *testing.T) {
 	inTurn(t)
 	client := shared.client(t).RbacV1().ClusterRoleBindings()
 	bind := func(name, role string) {
-		_, err := client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		need(client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: name}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, metav1.CreateOptions{}))(t)
 		t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "clusterrolebinding", name) })
 	}
 	bind("e2e-key-viewer", "credence:keyrings:viewer")
@@ -196,9 +193,7 @@ func TestPlaneRevocation(t *testing.T) {
 	p.enable(t, namespace)
 	p.letAgent(t, namespace)
 	for _, name := range []string{"one", "two"} {
-		if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret(name, namespace, name), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret(name, namespace, name), metav1.CreateOptions{}))(t)
 	}
 	_, before := p.awaitToken(t, namespace, "one", nil)
 	eventually(t, func() error {
@@ -266,20 +261,11 @@ func TestPlaneRevocation(t *testing.T) {
 	}
 
 	// An admin need not wait 28 hours for a spare if refusals are the lesser evil.
-	if got := revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"again"}`, header.KeyID)); got.Code != 409 {
-		t.Errorf("revoke twice: %d %s", got.Code, got.Body)
-	}
-	if got := rotate(t, admin, "", `{"algorithm":"ES256","now":true}`); got.Code != 409 || !strings.Contains(string(got.Body), "TooYoung") {
-		t.Errorf("activate a young spare: %d %s", got.Code, got.Body)
-	}
-	if got := rotate(t, admin, "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"tokens are needed"}`); got.Code != 201 {
-		t.Fatalf("activate a young spare all the same: %d %s", got.Code, got.Body)
-	}
+	expect(t, revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"again"}`, header.KeyID)).is(409), "revoke twice")
+	expect(t, rotate(t, admin, "", `{"algorithm":"ES256","now":true}`).is(409, "TooYoung"), "activate a young spare")
+	must(t, rotate(t, admin, "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"tokens are needed"}`).is(201), "activate a young spare all the same")
 	eventually(t, func() error {
-		if got := do(t, admin, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
-			return fmt.Errorf("a token: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, admin, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(201)
 	})
 }
 
@@ -291,24 +277,13 @@ func TestPlaneDamagedRing(t *testing.T) {
 	p.create(t, namespace, "one", "aws", "team")
 	issued := token(t, p.config(t), namespace, "one", `{}`).Status.Token
 	path := filepath.Join(p.Dir, "keys", "ring.json")
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(good), `"active"`, `"actice"`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	good := need(os.ReadFile(path))(t)
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(good), `"active"`, `"actice"`, 1)), 0o600))
 	eventually(t, func() error {
-		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 503 {
-			return fmt.Errorf("a token with a damaged ring: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(503)
 	})
 	eventually(t, func() error {
-		if got := do(t, p.direct(t), "GET", "/readyz?verbose", "", ""); got.Code != 500 || !strings.Contains(string(got.Body), "[-]signing-keys failed") {
-			return fmt.Errorf("readyz with a damaged ring: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, p.direct(t), "GET", "/readyz?verbose", "", "").is(500, "[-]signing-keys failed")
 	})
 	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=5m")
 	for _, log := range []string{"apiserver", "controller"} {
@@ -323,17 +298,12 @@ func TestPlaneDamagedRing(t *testing.T) {
 	if out, stderr, code := p.command(t, issued, "credence", "token", "verify", "-", "--ca-file", p.CAFile); code != 0 {
 		t.Errorf("a token that was issued before: %d %s%s", code, out, stderr)
 	}
-	if err := os.WriteFile(path, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, good, 0o600))
 	eventually(t, func() error {
 		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
 			return fmt.Errorf("a token with a mended ring: %d %s", got.Code, got.Body)
 		}
-		if got := do(t, p.direct(t), "GET", "/readyz", "", ""); got.Code != 200 {
-			return fmt.Errorf("readyz with a mended ring: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, p.direct(t), "GET", "/readyz", "", "").is(200)
 	})
 }
 
@@ -383,9 +353,7 @@ func TestPlaneKeysInASecret(t *testing.T) {
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "team")
 	first, _ := claims(t, token(t, p.config(t), namespace, "one", `{}`).Status.Token)
-	if got := rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`); got.Code != 201 {
-		t.Fatalf("rotate: %d %s", got.Code, got.Body)
-	}
+	must(t, rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`).is(201), "rotate")
 	eventually(t, func() error {
 		if second, _ := claims(t, token(t, p.config(t), namespace, "one", `{}`).Status.Token); second.KeyID == first.KeyID {
 			return fmt.Errorf("still signed by %s", first.KeyID)

@@ -29,9 +29,7 @@ func (p plane) kubeconfigAs(t *testing.T, cluster *rest.Config, namespace, ident
 	config.Clusters["second"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
 	config.Contexts["second"] = &clientcmdapi.Context{Cluster: "second", Namespace: "default"}
 	config.CurrentContext = "second"
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*config, path))
 	p.must(t, "", "credence", "kubeconfig", "workload-identity", identity, "-n", namespace, "--kubeconfig", p.Kubeconfig, "--cache-folder", cache,
 		"--entry", identity, "--file", path, "--for-context", "second")
 	return path, cache
@@ -70,17 +68,12 @@ func TestPlaneKubectlIsAWorkloadIdentity(t *testing.T) {
 	if _, errs, code := kubectlWith(t, kubeconfig, "get", "configmaps"); code == 0 || !strings.Contains(errs, "Forbidden") || !strings.Contains(errs, user) {
 		t.Errorf("kubectl without rights: exit code %d, %s", code, errs)
 	}
-	admin, err := kubernetes.NewForConfig(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
+	admin := need(kubernetes.NewForConfig(cluster))(t)
+	need(admin.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", APIGroup: rbacv1.GroupName, Name: "edit"},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	eventually(t, func() error { // the authorizer reads bindings a moment later
 		if out, errs, code := kubectlWith(t, kubeconfig, "auth", "can-i", "create", "configmaps"); code != 0 {
 			return fmt.Errorf("kubectl auth can-i: %s%s", out, errs)

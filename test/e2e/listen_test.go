@@ -14,10 +14,7 @@ func sockets(t *testing.T, processes map[int]string) map[string]bool {
 	t.Helper()
 	inodes := map[string]bool{}
 	for pid := range processes {
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := need(filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)))(t)
 		for _, file := range files {
 			target, err := os.Readlink(file)
 			if inode, ok := strings.CutPrefix(target, "socket:["); err == nil && ok {
@@ -31,10 +28,7 @@ func sockets(t *testing.T, processes map[int]string) map[string]bool {
 // table reads a table of sockets as the kernel prints it, a row a line without the heading.
 func table(t *testing.T, path string) [][]string {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := need(os.Open(path))(t)
 	defer file.Close()
 	var rows [][]string
 	for lines := bufio.NewScanner(file); lines.Scan(); {

@@ -10,10 +10,7 @@ import (
 // shipped is a file of the repository.
 func shipped(t *testing.T, file string) string {
 	t.Helper()
-	content, err := os.ReadFile("../../" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile("../../" + file))(t)
 	return string(content)
 }
 

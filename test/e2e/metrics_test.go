@@ -21,9 +21,7 @@ var healthPorts = map[string]int{"apiserver": 1, "discovery": 3, "controller": 4
 func (p plane) onPort(t *testing.T, offset int) *rest.Config {
 	t.Helper()
 	var port int
-	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
-	}
+	need(fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port))(t)
 	config := p.config(t)
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port+offset)
 	return config
@@ -33,13 +31,8 @@ func (p plane) onPort(t *testing.T, offset int) *rest.Config {
 func (p plane) accountToken(t *testing.T, namespace, name string) string {
 	t.Helper()
 	accounts := p.client(t).CoreV1().ServiceAccounts(namespace)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
+	token := need(accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 	return token.Status.Token
 }
 
@@ -47,13 +40,11 @@ func (p plane) accountToken(t *testing.T, namespace, name string) string {
 func (p plane) metricsReader(t *testing.T, namespace string) string {
 	t.Helper()
 	reader, bindings := p.accountToken(t, namespace, "reader"), p.client(t).RbacV1().ClusterRoleBindings()
-	if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	need(bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:metrics:reader"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "reader"}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}) })
 	return reader
 }
@@ -63,12 +54,7 @@ func (p plane) awaitMetric(t *testing.T, server, token, line string) {
 	t.Helper()
 	config := rest.AnonymousClientConfig(p.onPort(t, healthPorts[server]))
 	config.BearerToken = token
-	eventually(t, func() error {
-		if got := do(t, config, "GET", "/metrics", "", ""); got.Code != 200 || !strings.Contains(string(got.Body), "\n"+line+"\n") {
-			return fmt.Errorf("the metrics of %s, code %d and %d bytes, lack %s", server, got.Code, len(got.Body), line)
-		}
-		return nil
-	})
+	eventually(t, func() error { return do(t, config, "GET", "/metrics", "", "").is(200, "\n"+line+"\n") })
 }
 
 // Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
@@ -87,7 +73,7 @@ func TestPlaneMetricsOfAllServers(t *testing.T) {
 				config.BearerToken = token
 				return config
 			}
-			for what, test := range map[string]struct {
+			for _, test := range map[string]struct {
 				token string
 				code  int
 			}{
@@ -97,23 +83,13 @@ func TestPlaneMetricsOfAllServers(t *testing.T) {
 				"with a token of an account alone":    {other, 403},
 				"with a token of those who may":       {reader, 200},
 			} {
-				eventually(t, func() error {
-					if got := do(t, with(test.token), "GET", "/metrics", "", ""); got.Code != test.code {
-						return fmt.Errorf("/metrics %s: %d %.200s, want %d", what, got.Code, got.Body, test.code)
-					}
-					return nil
-				})
+				eventually(t, func() error { return do(t, with(test.token), "GET", "/metrics", "", "").is(test.code) })
 			}
 			if got := string(do(t, with(reader), "GET", "/metrics", "", "").Body); !strings.Contains(got, "\ncredence_build_info{") {
 				t.Errorf("no credence_build_info among %d bytes of metrics", len(got))
 			}
 			for _, path := range []string{"/livez", "/readyz"} {
-				eventually(t, func() error {
-					if got := do(t, anonymous, "GET", path, "", ""); got.Code != 200 {
-						return fmt.Errorf("%s: %d %s, want 200 for all", path, got.Code, got.Body)
-					}
-					return nil
-				})
+				eventually(t, func() error { return do(t, anonymous, "GET", path, "", "").is(200) })
 			}
 			got := do(t, with(other), "GET", "/version", "", "")
 			var version struct{ Version, GitVersion, GoVersion, Platform string }

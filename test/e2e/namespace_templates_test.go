@@ -252,23 +252,18 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 	client := shared.clientAs(t, processUser)
 	admin := shared.client(t)
 	ctx := t.Context()
-	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "app"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(admin.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "app"}}, metav1.CreateOptions{}))(t)
 	shared.must(t, "", "kubectl", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=baseline", "team=a")
 	label := func(name, patch string) error {
-		_, err := client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		return errOf(client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	account := func(namespace, patch string) error {
-		_, err := client.CoreV1().ServiceAccounts(namespace).Patch(ctx, "app", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		return errOf(client.CoreV1().ServiceAccounts(namespace).Patch(ctx, "app", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	binding := func(namespace, kind, role string, subjects ...rbacv1.Subject) error {
-		_, err := client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+		return errOf(client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: subjects,
-		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 	}
 	profile := func(namespace, spec string) error {
 		_, stderr, code := shared.command(t, `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"x","namespace":"`+namespace+`"},"spec":`+spec+`}`,
@@ -305,8 +300,7 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 			shared.must(t, "", "kubectl", "delete", "pod", "app", "-n", n, "--force", "--grace-period=0", "--ignore-not-found")
 		})
 		eventually(t, func() error { // until the policies know the kinds of their parameters
-			_, err := admin.CoreV1().Pods(n).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{ServiceAccountName: "app", Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{})
-			return err
+			return errOf(admin.CoreV1().Pods(n).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{ServiceAccountName: "app", Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{}))
 		})
 	}
 	t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "serviceaccount", "app", "-n", "kube-system") })
@@ -381,13 +375,11 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"a profile with an identity": profile(namespace, `{"workloadIdentities":["x"]}`),
 		"a profile of a template":    profile(namespace, `{"securityContext":{"templateRef":{"name":"x"}}}`),
 		"makes a namespace": func() error {
-			_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return errOf(client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 		}(),
-		"reads Secrets": func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); return err }(),
+		"reads Secrets": func() error { return errOf(client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})) }(),
 		"makes a pod": func() error {
-			_, err := client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return errOf(client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 		}(),
 		"deletes an account": client.CoreV1().ServiceAccounts(namespace).Delete(ctx, "app", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
 	} {
@@ -411,10 +403,7 @@ func TestPlaneNamespaceTemplateOfManyNamespaces(t *testing.T) {
 	p.must(t, manifests.String(), "kubectl", "create", "-f", "-")
 	client := p.client(t).RbacV1()
 	bound := func() int {
-		list, err := client.RoleBindings("").List(context.WithoutCancel(t.Context()), metav1.ListOptions{FieldSelector: "metadata.name=app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := need(client.RoleBindings("").List(context.WithoutCancel(t.Context()), metav1.ListOptions{FieldSelector: "metadata.name=app"}))(t)
 		return len(list.Items)
 	}
 	eventually(t, func() error {
@@ -423,9 +412,7 @@ func TestPlaneNamespaceTemplateOfManyNamespaces(t *testing.T) {
 		}
 		return nil
 	})
-	if err := syscall.Kill(p.part(t, "profiles").PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.part(t, "profiles").PID, syscall.SIGKILL))
 	t.Logf("killed with %d of %d namespaces", bound(), count)
 	// A namespace that terminates is left alone: it gets nothing, and is neither counted nor reported as incomplete.
 	p.must(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"held","namespace":"many-199","finalizers":["e2e.example.com/held"]}}`, "kubectl", "create", "-f", "-")

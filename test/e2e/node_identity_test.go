@@ -29,13 +29,10 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 	authority := base64.StdEncoding.EncodeToString(other.CAData)
 	identity := fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":"visitor"},"spec":{"audiences":["second-cluster"],`+
 		`"targetSystem":{"type":"kubernetes","providerConfig":{"apiVersion":"kubernetes.authentication.gardener.cloud/v1alpha1","kind":"Config","server":%q,"certificateAuthorityData":%q}}}}`, other.Host, authority)
-	if got := do(t, p.config(t), "POST", identitiesPath(namespace), "application/json", identity); got.Code != 201 {
-		t.Fatalf("create identity: %d %s", got.Code, got.Body)
-	}
+	must(t, do(t, p.config(t), "POST", identitiesPath(namespace), "application/json", identity).is(201), "create identity")
 	eventually(t, func() error {
-		_, err := p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "visitor"}}}, metav1.CreateOptions{})
-		return err
+		return errOf(p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "visitor"}}}, metav1.CreateOptions{}))
 	})
 	pods := p.client(t).CoreV1().Pods(namespace)
 	const place = "/var/run/secrets/workload-identity/visitor"
@@ -51,15 +48,11 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
 	}
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"KUBECONFIG": "/nowhere"}}
-	if _, err := p.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), settings, metav1.CreateOptions{}))(t)
 	p.createPod(t, namespace, pod)
 	// The agent may not mint here yet, and a user removes the gate: the kubelet starts nothing all the same.
 	secret := tokensecret.NameFor("web", "visitor")
-	if _, err := pods.Patch(t.Context(), "visitor", types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/schedulingGates"}]`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(pods.Patch(t.Context(), "visitor", types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/schedulingGates"}]`), metav1.PatchOptions{}))(t)
 	p.waitHeldBack(t, namespace, "visitor", fmt.Sprintf("secret %q not found", secret))
 	p.letAgent(t, namespace)
 	waitFor(t, kubeletPatience, func() error {

@@ -29,14 +29,8 @@ type ociImage struct {
 // busyboxImage has the static busybox of this machine as /busybox, and an empty file that makes it another image.
 func busyboxImage(t *testing.T, file string) ociImage {
 	t.Helper()
-	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(busybox)
-	if err != nil {
-		t.Fatal(err)
-	}
+	busybox := need(exec.LookPath("busybox"))(t)
+	program := need(os.ReadFile(busybox))(t)
 	image := ociImage{blobs: map[string][]byte{}}
 	add := func(kind string, content []byte) map[string]any {
 		sum := sha256.Sum256(content)
@@ -97,34 +91,22 @@ func tarOf(t *testing.T, files map[string][]byte) []byte {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
 	for name, content := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write(content); err != nil {
-			t.Fatal(err)
-		}
+		must(t, archive.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
+		need(archive.Write(content))(t)
 	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Close())
 	return out.Bytes()
 }
 
 func jsonOf(t *testing.T, value any) []byte {
 	t.Helper()
-	content, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return need(json.Marshal(value))(t)
 }
 
 // Images come from an archive, and from a registry that listens on this machine's loopback.
 func imagesOfOthers(t *testing.T, p plane) {
 	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := os.WriteFile(file, busyboxImage(t, "imported").archive(t, "registry.example.com/team/archive:v1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, busyboxImage(t, "imported").archive(t, "registry.example.com/team/archive:v1"), 0o600))
 	got := p.must(t, "", "credence-devcluster", "import-images", "--dir", filepath.Join(p.Dir, "devcluster"), file)
 	if want := "registry.example.com/team/archive:v1 is an image of the node: use it with imagePullPolicy: Never\n"; got != want {
 		t.Errorf("import-images prints %q, want %q", got, want)

@@ -42,10 +42,7 @@ func servingPod(name string, env ...corev1.EnvVar) *corev1.Pod {
 
 // Pods reach each other, Services by their names, kube-apiserver and the issuer; kube-apiserver reaches them.
 func podsHaveANetwork(t *testing.T, p plane) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	p.must(t, "", "credence-devcluster", "load-image", "--dir", filepath.Join(p.Dir, "devcluster"), "pod:e2e", self)
 	namespace := p.namespace(t)
 	pair := testkit.NewCertificate(t, x509.Certificate{DNSNames: []string{"web." + namespace + ".svc"}}, nil)
@@ -58,20 +55,14 @@ func podsHaveANetwork(t *testing.T, p plane) {
 	} {
 		p.createPod(t, namespace, pod)
 	}
-	service, err := p.client(t).CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{
+	service := need(p.client(t).CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{
 			{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}, {Name: "https", Port: 443, TargetPort: intstr.FromInt32(8443)},
 		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	p.must(t, "", "kubectl", "-n", namespace, "wait", "pod", "--all", "--for=condition=Ready", "--timeout=5m")
-	web, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := need(p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "web", metav1.GetOptions{}))(t)
 
 	full := "http://web." + namespace + ".svc.cluster.local"
 	documents, issuer := p.Issuer+"/.well-known/openid-configuration", fmt.Sprintf(`"issuer":%q`, p.Issuer)
@@ -125,10 +116,7 @@ func podsHaveANetwork(t *testing.T, p plane) {
 // loopbackPorts are those of 127.0.0.1 that are listened on in the network of a process (proc_pid_net(5)).
 func loopbackPorts(t *testing.T, pid int) []int {
 	t.Helper()
-	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := need(os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid)))(t)
 	var ports []int
 	for line := range strings.Lines(string(table)) {
 		var number, address, port int
@@ -145,14 +133,9 @@ func loopbackPorts(t *testing.T, pid int) []int {
 // refusedInPods checks that of this machine's own ports a pod reaches those alone that it is to reach.
 func (p plane) refusedInPods(t *testing.T, namespace, program string) {
 	t.Helper()
-	api, err := url.Parse(p.APIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := need(url.Parse(p.APIServer))(t)
 	var base int
-	if _, err := fmt.Sscan(api.Port(), &base); err != nil {
-		t.Fatal(err)
-	}
+	need(fmt.Sscan(api.Port(), &base))(t)
 	for _, host := range []string{"127.0.0.1", "10.98.0.1", "10.97.0.1"} {
 		// The aggregated API server's, which listens on the machine.
 		url := fmt.Sprintf("https://%s:%d/readyz", host, base+1)
@@ -171,7 +154,7 @@ func (p plane) refusedInPods(t *testing.T, namespace, program string) {
 
 func (p plane) webhookInAPod(t *testing.T, namespace, certificate string) {
 	webhooks := p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if _, err := webhooks.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
+	need(webhooks.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		Webhooks: []registrationv1.ValidatingWebhook{{
 			Name: "pod.e2e.example.com",
@@ -187,9 +170,7 @@ func (p plane) webhookInAPod(t *testing.T, namespace, certificate string) {
 			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}) })
 	eventually(t, func() error {
 		_, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "create", "configmap", "any", "--dry-run=server")
@@ -228,7 +209,7 @@ func machineNetwork(t *testing.T) map[string]string {
 		}
 		found[command] = volatile.ReplaceAllString(string(out), "")
 	}
-	if err := filepath.WalkDir("/proc/sys/net", func(path string, entry fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir("/proc/sys/net", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return nil //nolint:nilerr // A device has gone.
 		}
@@ -236,9 +217,7 @@ func machineNetwork(t *testing.T) map[string]string {
 			found[path] = string(content)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 

@@ -32,9 +32,7 @@ registries:
 - {images: %[2]s, audiences: [registry], exchange: token-server}
 - {images: %[2]s/exchanged, audiences: [registry], exchange: token-exchange, settings: {endpoint: %[3]s/exchange, audience: %[4]s}}
 `, cacheDuration, r.address, r.server, registryService)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -52,10 +50,7 @@ func imagePod(name, account, image string, pull corev1.PullPolicy) *corev1.Pod {
 // pullFailure is why the image of a pod could not be pulled; empty: it runs or has run, or the kubelet has not tried yet.
 func (p plane) pullFailure(t *testing.T, namespace, pod string) (failure string, ran bool) {
 	t.Helper()
-	got, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{}))(t)
 	for _, status := range got.Status.ContainerStatuses {
 		if status.State.Running != nil || status.State.Terminated != nil {
 			return "", true
@@ -145,9 +140,7 @@ func privateImages(t *testing.T, p plane, r *privateRegistry) {
 		if identity != "" {
 			account.Annotations = map[string]string{v1alpha1.AnnotationImagePullIdentity: identity}
 		}
-		if _, err := clients.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(clients.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}))(t)
 	}
 	for _, name := range []string{"web", "stranger"} {
 		p.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace})
@@ -180,9 +173,7 @@ func privateImages(t *testing.T, p plane, r *privateRegistry) {
 	p.waitForLog(t, namespace, "revoked-key", "runs")
 
 	// The right is taken away.
-	if err := clients.RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clients.RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	began := time.Now()
 	for i := 0; ; i++ {
 		pod, tooLate := fmt.Sprintf("late-%d", i), time.Since(began) > mostLate

@@ -31,34 +31,22 @@ func withoutWebhook(t *testing.T, p plane) {
 	signalWebhook(t, p, syscall.SIGSTOP)
 	t.Cleanup(func() { signalWebhook(t, p, syscall.SIGCONT) })
 	client, ctx := p.client(t).AdmissionregistrationV1(), context.WithoutCancel(t.Context())
-	mutating, err := client.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	validating, err := client.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mutating := need(client.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{}))(t)
+	validating := need(client.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{}))(t)
 	t.Cleanup(func() {
 		for _, each := range mutating.Items {
 			each.ResourceVersion, each.UID = "", ""
-			if _, err := client.MutatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{}); err != nil {
-				t.Error(err)
-			}
+			expect(t, errOf(client.MutatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{})))
 		}
 		for _, each := range validating.Items {
 			each.ResourceVersion, each.UID = "", ""
-			if _, err := client.ValidatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{}); err != nil {
-				t.Error(err)
-			}
+			expect(t, errOf(client.ValidatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{})))
 		}
 	})
-	if err := errors.Join(
+	must(t, errors.Join(
 		client.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		client.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 // An attacker who is root of a node has the kubelet's certificate, and the files of its pods. With either there are tokens of that node's pods, of the
@@ -74,22 +62,13 @@ func attacksOnANode(t *testing.T, p plane) {
 	pod.Spec.AutomountServiceAccountToken = nil // its own token is in a file, too
 	p.createPod(t, namespace, pod)
 	p.waitForLog(t, namespace, "mine", "eyJ")
-	mine, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "mine", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := need(p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "mine", metav1.GetOptions{}))(t)
 	theirs := p.podOn(t, namespace, "theirs", "store", p.nodeObject(t).Name)
 	wantToken(t, p.bearer(t, p.podToken(t, theirs)), namespace, "theirs", `{}`)
 
 	t.Log("with the certificate of the kubelet")
-	stolen, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.Dir, "devcluster", "node", "kubelet.kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubelet, err := kubernetes.NewForConfig(stolen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stolen := need(clientcmd.BuildConfigFromFlags("", filepath.Join(p.Dir, "devcluster", "node", "kubelet.kubeconfig")))(t)
+	kubelet := need(kubernetes.NewForConfig(stolen))(t)
 	request := func(pod *corev1.Pod, bound bool) (string, error) {
 		body := &authenticationv1.TokenRequest{}
 		if bound {
@@ -99,19 +78,16 @@ func attacksOnANode(t *testing.T, p plane) {
 		return got.Status.Token, err
 	}
 	own, err := request(mine, true)
-	if err != nil {
-		t.Fatalf("a token of the node's pod: %v", err)
-	}
+	must(t, err, "a token of the node's pod")
 	for _, attack := range []struct {
 		what string
 		try  func() error
 	}{
-		{"a token of another node's pod", func() error { _, err := request(theirs, true); return err }},
-		{"a token of another node's account, of no pod", func() error { _, err := request(theirs, false); return err }},
-		{"a token of the own account, of no pod", func() error { _, err := request(mine, false); return err }},
+		{"a token of another node's pod", func() error { return errOf(request(theirs, true)) }},
+		{"a token of another node's account, of no pod", func() error { return errOf(request(theirs, false)) }},
+		{"a token of the own account, of no pod", func() error { return errOf(request(mine, false)) }},
 		{"the Secrets of the namespace", func() error {
-			_, err := kubelet.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
-			return err
+			return errOf(kubelet.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}))
 		}},
 	} {
 		if err := attack.try(); !apierrors.IsForbidden(err) {
@@ -142,9 +118,7 @@ func attacksOnANode(t *testing.T, p plane) {
 		}
 		by := p.bearer(t, token)
 		wantToken(t, by, namespace, "mine", `{}`)
-		if got := selfToken(t, by, namespace, "theirs", `{}`); got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "grant it the verb use") {
-			t.Errorf("the identity of another node's pod: %d %s", got.Code, got.Body)
-		}
+		expect(t, selfToken(t, by, namespace, "theirs", `{}`).is(http.StatusForbidden, "grant it the verb use"), "the identity of another node's pod")
 	}
 	// The pod's token in its file, and the one of above; that of the identity in memory.
 	if len(found) != 2 || found[p.Issuer] != 1 {
@@ -182,9 +156,7 @@ func attacksOnANode(t *testing.T, p plane) {
 	pods := p.client(t).CoreV1().Pods(namespace)
 	now := int64(0)
 	for _, name := range toRemove {
-		if err := pods.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			t.Error(err)
-		}
+		expect(t, pods.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	}
 }
 
@@ -192,9 +164,7 @@ func attacksOnANode(t *testing.T, p plane) {
 func (p plane) tokensOf(t *testing.T, pod *corev1.Pod) []string {
 	t.Helper()
 	out, err := p.inMounts(t, "grep", "-rhsa", "eyJ", filepath.Join(p.kubeletDir(), "pods", string(pod.UID))).Output()
-	if err != nil {
-		t.Fatalf("look for tokens: %v", err)
-	}
+	must(t, err, "look for tokens")
 	tokens := tokenText.FindAllString(string(out), -1)
 	slices.Sort(tokens)
 	return slices.Compact(tokens)

@@ -51,10 +51,7 @@ func nodePlane(t *testing.T, args ...string) plane {
 	if p, err = readPlane(p.Dir); err != nil {
 		t.Fatal(err)
 	}
-	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busybox := need(exec.LookPath("busybox"))(t)
 	got := p.must(t, "", "credence-devcluster", "load-image", "--dir", filepath.Join(p.Dir, "devcluster"), "busybox:e2e", busybox)
 	if !strings.HasPrefix(got, "docker.io/library/busybox:e2e is an image of the node") {
 		t.Errorf("load-image prints %q", got)
@@ -132,10 +129,7 @@ func (p plane) waitEvent(t *testing.T, namespace, object, reason string, texts .
 func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 	t.Helper()
 	p.waitEvent(t, namespace, pod, "FailedMount", why)
-	got, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{}))(t)
 	if got.Status.Phase != corev1.PodPending {
 		t.Errorf("pod %s is %s", pod, got.Status.Phase)
 	}
@@ -188,18 +182,14 @@ func podsWaitForTheirToken(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secrets := p.client(t).CoreV1().Secrets(namespace)
 	empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "without-key"}, StringData: map[string]string{"config": "x"}}
-	if _, err := secrets.Create(t.Context(), empty, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(secrets.Create(t.Context(), empty, metav1.CreateOptions{}))(t)
 	p.createPod(t, namespace, tokenPod("first", "missing"))
 	p.createPod(t, namespace, tokenPod("second", "without-key"))
 	p.waitHeldBack(t, namespace, "first", `secret "missing" not found`)
 	p.waitHeldBack(t, namespace, "second", "references non-existent secret key: token")
 
 	given := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "missing"}, StringData: map[string]string{"token": "of the first\n"}}
-	if _, err := secrets.Create(t.Context(), given, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(secrets.Create(t.Context(), given, metav1.CreateOptions{}))(t)
 	p.waitForLog(t, namespace, "first", "of the first\n")
 	p.must(t, "", "kubectl", "-n", namespace, "patch", "secret", "without-key", "-p", `{"stringData":{"token":"of the second\n"}}`)
 	p.waitForLog(t, namespace, "second", "of the second\n")
@@ -235,9 +225,7 @@ func podOfAProgram(t *testing.T, p plane) {
 func nodeLeavesNothing(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "given"}, StringData: map[string]string{"token": "given\n"}}
-	if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}))(t)
 	p.createPod(t, namespace, tokenPod("stays", "given"))
 	p.waitForLog(t, namespace, "stays", "given\n")
 
@@ -280,16 +268,12 @@ func nothingLeft(t *testing.T, dir string) {
 func nodeSurvivesItsParts(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "given"}, StringData: map[string]string{"token": "given\n"}}
-	if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}))(t)
 	p.createPod(t, namespace, tokenPod("stays", "given"))
 	p.waitForLog(t, namespace, "stays", "given\n")
 	for _, name := range []string{"kubelet", "containerd", "kube-scheduler", "kube-proxy", "coredns", "credence-node"} {
 		before := p.part(t, name)
-		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(before.PID, syscall.SIGKILL))
 		eventually(t, func() error {
 			if now := p.part(t, name); !now.Healthy || now.PID == before.PID {
 				return fmt.Errorf("%s: %+v", name, now)
@@ -303,9 +287,7 @@ func nodeSurvivesItsParts(t *testing.T, p plane) {
 
 	// With the cluster the node dies, and its pods; all of it comes back.
 	before := p.part(t, "kubelet")
-	if err := syscall.Kill(p.part(t, "devcluster").PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.part(t, "devcluster").PID, syscall.SIGKILL))
 	waitFor(t, kubeletPatience, func() error {
 		if now, node := p.part(t, "kubelet"), p.part(t, "node"); !now.Healthy || !node.Healthy || now.PID == before.PID {
 			return fmt.Errorf("after the cluster died: %+v, %+v", now, node)
@@ -335,25 +317,11 @@ func (p plane) waitRuns(t *testing.T, namespace, pod string, restarts int32) {
 
 func (p plane) killSupervisor(t *testing.T) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(p.Dir, "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	api, err := url.Parse(p.APIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := strconv.Atoi(api.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(filepath.Join(p.Dir, "lock")))(t)
+	pid := need(strconv.Atoi(strings.TrimSpace(string(content))))(t)
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	api := need(url.Parse(p.APIServer))(t)
+	first := need(strconv.Atoi(api.Port()))(t)
 	// The kernel takes a moment to end the others with it.
 	eventually(t, func() error {
 		if !testkit.AllFree(first, portsPerPlane) {
@@ -396,19 +364,13 @@ func (p plane) part(t *testing.T, name string) (part statusPart) {
 func leftOf(t *testing.T, dir string) []string {
 	t.Helper()
 	var left []string
-	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	processes := need(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, file := range processes {
 		if content, err := os.ReadFile(file); err == nil && strings.Contains(string(content), dir) {
 			left = append(left, strings.ReplaceAll(string(content), "\x00", " "))
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounts := need(os.ReadFile("/proc/self/mountinfo"))(t)
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, dir) {
 			left = append(left, line)
@@ -416,10 +378,7 @@ func leftOf(t *testing.T, dir string) []string {
 	}
 	sum := sha256.Sum256([]byte(filepath.Join(dir, "devcluster", "node")))
 	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		groups, err := filepath.Glob(filepath.Join(pattern, "credence-"+hex.EncodeToString(sum[:5])))
-		if err != nil {
-			t.Fatal(err)
-		}
+		groups := need(filepath.Glob(filepath.Join(pattern, "credence-"+hex.EncodeToString(sum[:5]))))(t)
 		left = append(left, groups...)
 	}
 	return left
@@ -456,18 +415,11 @@ func programsForOthers(t *testing.T) string {
 	if runtime.GOOS == "linux" && os.Geteuid() != 0 {
 		t.Skip("acting as another user needs root")
 	}
-	bin, err := os.MkdirTemp("", "credence-bin-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := need(os.MkdirTemp("", "credence-bin-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(bin) })
-	if err := os.Chmod(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(bin, 0o755))
 	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery", "credence-node"} {
-		if err := copyProgram(program(name), filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, copyProgram(program(name), filepath.Join(bin, name)))
 	}
 	return bin
 }

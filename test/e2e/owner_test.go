@@ -26,10 +26,7 @@ import (
 // take over what is left of an installation that it names.
 func TestTwoInstallationsWithOneStorage(t *testing.T) {
 	inTurn(t)
-	etcd, err := storage.Start(t.Context(), filepath.Join(t.TempDir(), "etcd"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	etcd := need(storage.Start(t.Context(), filepath.Join(t.TempDir(), "etcd"), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(etcd.Stop)
 	const first, second = "https://first.example", "https://second.example"
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -42,10 +39,7 @@ func TestTwoInstallationsWithOneStorage(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		server := shared.replica(t, of(first, nil))
 		eventually(t, func() error { // what reviews requests is ready a moment later
-			if got := do(t, server, "POST", identitiesPath(namespace), "application/json", identityJSON("one", "generic", "a")); got.Code != http.StatusCreated {
-				return fmt.Errorf("create: %d %s", got.Code, got.Body)
-			}
-			return nil
+			return do(t, server, "POST", identitiesPath(namespace), "application/json", identityJSON("one", "generic", "a")).is(http.StatusCreated)
 		})
 		before, published := revision(t, server), filepath.Join(t.TempDir(), "public")
 		for _, former := range []string{"", "https://third.example"} {
@@ -64,9 +58,7 @@ func TestTwoInstallationsWithOneStorage(t *testing.T) {
 		if got.Code != http.StatusUnprocessableEntity || !strings.Contains(string(got.Body), "must be "+first) {
 			t.Errorf("another issuer in the KeyRing: %d %s", got.Code, got.Body)
 		}
-		if got := do(t, server, "PATCH", ringPath+"/status", mergePatch, `{"status":{"issuer":null}}`); got.Code != http.StatusOK || !strings.Contains(string(got.Body), `"issuer":"`+first+`"`) {
-			t.Errorf("no issuer in the KeyRing: %d %s", got.Code, got.Body)
-		}
+		expect(t, do(t, server, "PATCH", ringPath+"/status", mergePatch, `{"status":{"issuer":null}}`).is(http.StatusOK, `"issuer":"`+first+`"`), "no issuer in the KeyRing")
 	})
 	others := keysAnew(t)
 	t.Run("taken over", func(t *testing.T) {
@@ -79,9 +71,7 @@ func TestTwoInstallationsWithOneStorage(t *testing.T) {
 			}
 			return nil
 		})
-		if got := do(t, server, "POST", identitiesPath(namespace), "application/json", identityJSON("two", "generic", "a")); got.Code != http.StatusCreated {
-			t.Errorf("create: %d %s", got.Code, got.Body)
-		}
+		expect(t, do(t, server, "POST", identitiesPath(namespace), "application/json", identityJSON("two", "generic", "a")).is(http.StatusCreated), "create")
 		if _, has := claims(t, token(t, server, namespace, "two", `{}`).Status.Token); has["iss"] != second {
 			t.Errorf("a token of issuer %s, want %s", has["iss"], second)
 		}
@@ -93,9 +83,7 @@ func TestTwoInstallationsWithOneStorage(t *testing.T) {
 // keysAnew returns a folder of keys for a storage that is taken over without the former keys.
 func keysAnew(t *testing.T) string {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o700))
 	shared.must(t, "", "credence", "keys", "initialize", "--keys-dir", dir, "--accept-loss", "--reason", "taken over")
 	return dir
 }
@@ -115,9 +103,7 @@ func bothAtFirst(t *testing.T, of func(string, map[string]string) map[string]str
 		flags := of(issuer, map[string]string{"etcd-prefix": "/registry/both", "keys-dir": filepath.Join(t.TempDir(), "keys")})
 		s := &server{issuer: issuer, Cmd: exec.Command(program("credence-server"), serverFlags(t, flags)...)}
 		s.Stderr = &s.log
-		if err := s.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Start())
 		go func() {
 			s.err = s.Wait()
 			ended <- s
@@ -150,9 +136,7 @@ func bothAtFirst(t *testing.T, of func(string, map[string]string) map[string]str
 		ends()
 	}
 	for _, s := range all {
-		if err := s.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
+		expect(t, s.Process.Signal(syscall.SIGTERM))
 	}
 	for range all {
 		if s := <-ended; s.err != nil {

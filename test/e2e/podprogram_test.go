@@ -52,8 +52,7 @@ func podGet(url string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	_, err = io.Copy(os.Stdout, answer.Body)
-	return err
+	return errOf(io.Copy(os.Stdout, answer.Body))
 }
 
 // podServe greets on port 8080, and with a certificate on 8443, where it is also a webhook that refuses all and an API server.

@@ -79,9 +79,7 @@ func (d *drifting) replicas(t *testing.T, n int32) {
 		Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec},
 	}}
-	if _, err := d.client(t).AppsV1().ReplicaSets(d.namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.client(t).AppsV1().ReplicaSets(d.namespace).Create(t.Context(), set, metav1.CreateOptions{}))(t)
 }
 
 // pods are those of the ReplicaSet, by name. While pods become ready, those that are not are made so.
@@ -143,10 +141,7 @@ func TestDriftIsReported(t *testing.T) {
 	d := newDrifting(t, shared, `{}`)
 	d.replicas(t, 2)
 	d.awaitStatus(t, "two pods in spec", outOfSpec(2, 0, "PodsInSpec"))
-	before, err := d.pods(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(d.pods(t))(t)
 	d.changeRole(t, "other")
 	d.awaitStatus(t, "two pods out of spec", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
 		return outOfSpec(2, 2, "PodsOutOfSpec")(s, c) && len(s.Pods.First) == 2 && s.Pods.First[0].Name == before[0] &&
@@ -180,15 +175,10 @@ func TestPlaneDriftEvicts(t *testing.T) {
 	p := newQuickPlane(t)
 	d := newDrifting(t, p, `{"onChange":"Evict"}`)
 	d.replicas(t, 2)
-	if _, err := p.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(p.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{}))(t)
 	release := d.hold(t)
 	d.awaitStatus(t, "three pods in spec", outOfSpec(3, 0, "PodsInSpec"))
-	before, err := d.pods(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(d.pods(t))(t)
 	d.changeRole(t, "other")
 	d.awaitStatus(t, "three pods out of spec", outOfSpec(3, 3, "EvictingPods"))
 	d.awaitHeld(t)
@@ -217,16 +207,12 @@ func TestPlaneDriftEvicts(t *testing.T) {
 func (d *drifting) hold(t *testing.T) (release func()) {
 	t.Helper()
 	budgets := d.client(t).PolicyV1().PodDisruptionBudgets(d.namespace)
-	if _, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
+	need(budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
 		MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{}))(t)
 	return func() {
 		t.Helper()
-		if err := budgets.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, budgets.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	}
 }
 
@@ -279,10 +265,7 @@ func profilesChange(t *testing.T, p plane) {
 			d := newDrifting(t, p, `{"onChange":"`+string(action)+`"}`)
 			d.deploy(t, "web")
 			d.awaitStatus(t, "two pods in spec", outOfSpec(2, 0, "PodsInSpec"))
-			before, err := d.pods(t)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := need(d.pods(t))(t)
 			release := d.hold(t)
 			if code, answer := (profileWriters{plane: p, namespace: d.namespace}).send(t, "", "PATCH", "/web?", mergePatch, `{"spec":{"securityContext":{"pod":{"runAsUser":7}}}}`); code != 200 {
 				t.Fatalf("%d %s", code, answer)
@@ -304,10 +287,7 @@ func profilesChange(t *testing.T, p plane) {
 				return
 			}
 			d.awaitStatus(t, "two pods in spec again", outOfSpec(2, 0, "PodsInSpec"))
-			list, err := d.client(t).CoreV1().Pods(d.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := need(d.client(t).CoreV1().Pods(d.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"}))(t)
 			for i := range list.Items {
 				if pod := &list.Items[i]; ptr.Deref(pod.Spec.SecurityContext.RunAsUser, 0) != 7 {
 					t.Errorf("pod %s is left: %v", pod.Name, pod.Spec.SecurityContext)

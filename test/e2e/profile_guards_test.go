@@ -320,10 +320,7 @@ func (p plane) sh(t *testing.T, command string) {
 func (p plane) grantCluster(t *testing.T, who string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	rbac := p.client(t).RbacV1()
-	role, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := need(rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() { p.command(t, "", "kubectl", "delete", "clusterrole", role.Name) })
 	p.bindCluster(t, who, role.Name)
 }

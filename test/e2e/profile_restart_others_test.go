@@ -16,17 +16,12 @@ func restartsOfAnotherAccount(t *testing.T, p plane) {
 	d.must(t, "", "kubectl", "create", "serviceaccount", "victim", "-n", d.namespace)
 	victim := deploymentOf("a-victim", 1)
 	victim.Spec.Template.Spec.ServiceAccountName = "victim"
-	created, err := d.client(t).AppsV1().Deployments(d.namespace).Create(t.Context(), victim, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := need(d.client(t).AppsV1().Deployments(d.namespace).Create(t.Context(), victim, metav1.CreateOptions{}))(t)
 	d.deploy(t, "own")
 	pod := podOf("web")
 	pod.Labels = map[string]string{"app": "web", "name": created.Name}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: created.Name, UID: created.UID, Controller: ptr.To(true)}}
-	if _, err := d.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	d.awaitStatus(t, "three pods in spec", outOfSpec(3, 0, "PodsInSpec"))
 	d.changeRole(t, "other")
 	d.awaitRestarted(t, "own")

@@ -45,19 +45,14 @@ func statefulSetOf(name string, strategy appsv1.StatefulSetUpdateStrategyType) *
 func (d *drifting) deploy(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := d.client(t).AppsV1().Deployments(d.namespace).Create(t.Context(), deploymentOf(name, 2), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(d.client(t).AppsV1().Deployments(d.namespace).Create(t.Context(), deploymentOf(name, 2), metav1.CreateOptions{}))(t)
 	}
 }
 
 // restarts are the times at which the templates of Deployments were restarted, and how many templates each has had.
 func (d *drifting) restarts(t *testing.T) (at map[string]string, revisions map[string]string) {
 	t.Helper()
-	list, err := d.client(t).AppsV1().Deployments(d.namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := need(d.client(t).AppsV1().Deployments(d.namespace).List(t.Context(), metav1.ListOptions{}))(t)
 	at, revisions = map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		at[list.Items[i].Name] = list.Items[i].Spec.Template.Annotations[restartedAt]
@@ -100,21 +95,15 @@ func TestPlaneDriftRestarts(t *testing.T) {
 	client := p.client(t)
 	p.must(t, "", "kubectl", "label", "namespace", d.namespace, "identity.credence.dev/account-use=enforce")
 	d.deploy(t, "a", "b")
-	if _, err := client.AppsV1().StatefulSets(d.namespace).Create(t.Context(), statefulSetOf("db", appsv1.OnDeleteStatefulSetStrategyType), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(client.AppsV1().StatefulSets(d.namespace).Create(t.Context(), statefulSetOf("db", appsv1.OnDeleteStatefulSetStrategyType), metav1.CreateOptions{}))(t)
 	d.replicas(t, 1)
 	job := template("job")
 	job.Spec.RestartPolicy = corev1.RestartPolicyNever
-	if _, err := client.BatchV1().Jobs(d.namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{Template: job}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(client.BatchV1().Jobs(d.namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{Template: job}}, metav1.CreateOptions{}))(t)
 	budgets := client.PolicyV1().PodDisruptionBudgets(d.namespace)
-	if _, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "ab"}, Spec: policyv1.PodDisruptionBudgetSpec{
+	need(budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "ab"}, Spec: policyv1.PodDisruptionBudgetSpec{
 		MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}}},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{}))(t)
 	d.awaitStatus(t, "seven pods in spec", outOfSpec(7, 0, "PodsInSpec"))
 	d.changeRole(t, "other")
 	d.awaitStatus(t, "the budget holds", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
@@ -125,10 +114,7 @@ func TestPlaneDriftRestarts(t *testing.T) {
 
 	// A process that was killed before it changed the template has left this. The next one restarts the same workload, at the same time.
 	const recorded = "2026-01-02T03:04:05Z"
-	b, err := client.AppsV1().Deployments(d.namespace).Get(t.Context(), "b", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := need(client.AppsV1().Deployments(d.namespace).Get(t.Context(), "b", metav1.GetOptions{}))(t)
 	var wants string
 	d.awaitStatus(t, "the differences", func(s accounts.ServiceAccountProfileStatus, _ metav1.Condition) bool {
 		if len(s.Pods.First) == 7 {
@@ -139,9 +125,7 @@ func TestPlaneDriftRestarts(t *testing.T) {
 	kill(t, p.part(t, "profiles").PID)
 	d.record(t, accounts.ProfileRestart{Kind: "Deployment", Name: "b", UID: b.UID, At: recorded, Wants: []string{wants}})
 	d.ready.Store(false)
-	if err := budgets.Delete(t.Context(), "ab", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, budgets.Delete(t.Context(), "ab", metav1.DeleteOptions{}))
 	d.awaitRestarted(t, "b")
 	if at, _ := d.restarts(t); at["b"] != recorded {
 		t.Errorf("restarted at %s, want %s, which was recorded", at["b"], recorded)
@@ -179,10 +163,7 @@ func (p plane) killLeader(t *testing.T) {
 		}
 		return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 	}
-	before, err := leader()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(leader())(t)
 	p.second(t, quickDrift...)
 	kill(t, p.part(t, "profiles").PID)
 	eventually(t, func() error {
@@ -197,10 +178,7 @@ func (p plane) killLeader(t *testing.T) {
 // record writes the record of a restart as the process does.
 func (d *drifting) record(t *testing.T, restart accounts.ProfileRestart) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"apiVersion": "accounts.credence.dev/v1alpha1", "kind": "ServiceAccountProfile", "status": map[string]any{"restart": restart}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := need(json.Marshal(map[string]any{"apiVersion": "accounts.credence.dev/v1alpha1", "kind": "ServiceAccountProfile", "status": map[string]any{"restart": restart}}))(t)
 	path := "/apis/accounts.credence.dev/v1alpha1/namespaces/" + d.namespace + "/serviceaccountprofiles/web/status?force=true&fieldManager=credence-profiles-drift"
 	if got := do(t, d.as(t, processUser), "PATCH", path, string(types.ApplyPatchType), string(patch)); got.Code != 200 {
 		t.Fatalf("%d %s", got.Code, got.Body)
@@ -210,9 +188,7 @@ func (d *drifting) record(t *testing.T, restart accounts.ProfileRestart) {
 // A StatefulSet is restarted, too, and its pods never become ready: no other workload is, and that is reported. Once they are, the others follow.
 func restartsStop(t *testing.T, p plane) {
 	d := newDrifting(t, p, `{"onChange":"Restart"}`)
-	if _, err := d.client(t).AppsV1().StatefulSets(d.namespace).Create(t.Context(), statefulSetOf("a", appsv1.RollingUpdateStatefulSetStrategyType), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(d.client(t).AppsV1().StatefulSets(d.namespace).Create(t.Context(), statefulSetOf("a", appsv1.RollingUpdateStatefulSetStrategyType), metav1.CreateOptions{}))(t)
 	d.deploy(t, "c")
 	d.awaitStatus(t, "three pods in spec", outOfSpec(3, 0, "PodsInSpec"))
 	d.ready.Store(false)
@@ -237,20 +213,13 @@ func restartsStop(t *testing.T, p plane) {
 func daemonSetsRestart(t *testing.T, p plane) {
 	d := newDrifting(t, p, `{"onChange":"Restart"}`)
 	for _, name := range []string{"node-1", "node-2"} {
-		if _, err := d.client(t).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(d.client(t).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	}
 	sets, everywhere := d.client(t).AppsV1().DaemonSets(d.namespace), template("web")
 	everywhere.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // after a minute without a kubelet, nodes are tainted
-	if _, err := sets.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: everywhere}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(sets.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: everywhere}}, metav1.CreateOptions{}))(t)
 	d.awaitStatus(t, "two pods in spec", outOfSpec(2, 0, "PodsInSpec"))
-	before, err := d.pods(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := need(d.pods(t))(t)
 	d.ready.Store(false)
 	d.changeRole(t, "other")
 	d.awaitStatus(t, "the second node waits for the first", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
@@ -283,36 +252,24 @@ func TestRestartGuards(t *testing.T) {
 			t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "deployment", "web", "-n", namespace) })
 		}
 		eventually(t, func() error { // until the policies know the kinds of their parameters
-			_, err := admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
-			return err
+			return errOf(admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{}))
 		})
 	}
 	shared.must(t, "", "kubectl", "create", "serviceaccount", "web", "-n", enabled)
 	set := statefulSetOf("web", appsv1.RollingUpdateStatefulSetStrategyType)
 	set.Spec.Replicas = ptr.To[int32](0)
-	if _, err := admin.AppsV1().StatefulSets(enabled).Create(ctx, set, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.AppsV1().DaemonSets(enabled).Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: template("web")}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(admin.AppsV1().StatefulSets(enabled).Create(ctx, set, metav1.CreateOptions{}))(t)
+	need(admin.AppsV1().DaemonSets(enabled).Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: template("web")}}, metav1.CreateOptions{}))(t)
 	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "credence-profiles-drift"}
 	change := func(client kubernetes.Interface, namespace, patch string) error {
-		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, "web", types.MergePatchType, []byte(patch), dry)
-		return err
+		return errOf(client.AppsV1().Deployments(namespace).Patch(ctx, "web", types.MergePatchType, []byte(patch), dry))
 	}
 	in := func(template string) string { return `{"spec":{"template":` + template + `}}` }
 	now := in(`{"metadata":{"annotations":{"` + restartedAt + `":"2026-01-02T03:04:05Z"}}}`)
-	if _, err := process.AppsV1().StatefulSets(enabled).Patch(ctx, "web", types.MergePatchType, []byte(now), dry); err != nil {
-		t.Errorf("the process can't do its work: %v", err)
-	}
-	if _, err := process.AppsV1().DaemonSets(enabled).Patch(ctx, "web", types.MergePatchType, []byte(now), dry); err != nil {
-		t.Errorf("the process can't do its work: %v", err)
-	}
+	expect(t, errOf(process.AppsV1().StatefulSets(enabled).Patch(ctx, "web", types.MergePatchType, []byte(now), dry)), "the process can't do its work")
+	expect(t, errOf(process.AppsV1().DaemonSets(enabled).Patch(ctx, "web", types.MergePatchType, []byte(now), dry)), "the process can't do its work")
 	for _, namespace := range []string{enabled, asked} {
-		if err := change(process, namespace, now); err != nil {
-			t.Errorf("the process can't do its work: %v", err)
-		}
+		expect(t, change(process, namespace, now), "the process can't do its work")
 	}
 	with := func(also string) string { return strings.Replace(now, `{"metadata":{`, `{`+also+`,"metadata":{`, 1) }
 	for what, patch := range map[string]string{
@@ -351,16 +308,13 @@ func TestRestartGuards(t *testing.T) {
 		"where no profiles are applied": change(process, plain, now),
 		"in kube-system":                change(process, "kube-system", now),
 		"scales": func() error {
-			_, err := process.AppsV1().Deployments(enabled).Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), dry, "scale")
-			return err
+			return errOf(process.AppsV1().Deployments(enabled).Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), dry, "scale"))
 		}(),
 		"its status": func() error {
-			_, err := process.AppsV1().Deployments(enabled).Patch(ctx, "web", types.MergePatchType, []byte(`{"status":{"replicas":3}}`), dry, "status")
-			return err
+			return errOf(process.AppsV1().Deployments(enabled).Patch(ctx, "web", types.MergePatchType, []byte(`{"status":{"replicas":3}}`), dry, "status"))
 		}(),
 		"creates": func() error {
-			_, err := process.AppsV1().Deployments(enabled).Create(ctx, deploymentOf("x", 1), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return errOf(process.AppsV1().Deployments(enabled).Create(ctx, deploymentOf("x", 1), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
 		}(),
 		"applies a new one": func() error {
 			content, err := json.Marshal(deploymentOf("x", 1))
@@ -368,21 +322,17 @@ func TestRestartGuards(t *testing.T) {
 				return err
 			}
 			content = []byte(strings.Replace(string(content), `{`, `{"apiVersion":"apps/v1","kind":"Deployment",`, 1))
-			_, err = process.AppsV1().Deployments(enabled).Patch(ctx, "x", types.ApplyPatchType, content, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "x"})
-			return err
+			return errOf(process.AppsV1().Deployments(enabled).Patch(ctx, "x", types.ApplyPatchType, content, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "x"}))
 		}(),
 		"a ReplicaSet": func() error {
-			_, err := process.AppsV1().ReplicaSets(enabled).Patch(ctx, "x", types.MergePatchType, []byte(now), dry)
-			return err
+			return errOf(process.AppsV1().ReplicaSets(enabled).Patch(ctx, "x", types.MergePatchType, []byte(now), dry))
 		}(),
 		"a CronJob": func() error {
-			_, err := process.BatchV1().CronJobs(enabled).Patch(ctx, "x", types.MergePatchType, []byte(now), dry)
-			return err
+			return errOf(process.BatchV1().CronJobs(enabled).Patch(ctx, "x", types.MergePatchType, []byte(now), dry))
 		}(),
 		"deletes": process.AppsV1().Deployments(enabled).Delete(ctx, "web", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
 		"a budget": func() error {
-			_, err := process.PolicyV1().PodDisruptionBudgets(enabled).Patch(ctx, "x", types.MergePatchType, []byte(`{}`), dry)
-			return err
+			return errOf(process.PolicyV1().PodDisruptionBudgets(enabled).Patch(ctx, "x", types.MergePatchType, []byte(`{}`), dry))
 		}(),
 	} {
 		if !apierrors.IsForbidden(err) {

@@ -12,9 +12,7 @@ import (
 func accountsOfOneUserShareFiles(t *testing.T, of plane) {
 	p := newProfiled(t, of)
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(folder, 0o777))
 	p.must(t, "", "kubectl", "create", "serviceaccount", "till", "-n", p.namespace)
 	p.must(t, "", "kubectl", "create", "serviceaccount", "mail", "-n", p.namespace)
 	for account, user := range map[string]int{"cart": 20017, "till": 20017, "mail": 20018} {

@@ -30,20 +30,13 @@ func newProfiled(t *testing.T, of plane, labels ...string) profiled {
 	t.Helper()
 	p := profiled{of, of.namespace(t)}
 	client := p.client(t).CoreV1()
-	if _, err := client.ServiceAccounts(p.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(client.ServiceAccounts(p.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	set := map[string]string{}
 	for _, label := range append(labels, accounts.LabelNamespaceProfiles) {
 		set[label] = accounts.NamespaceEnabled
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Namespaces().Patch(t.Context(), p.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	patch := need(json.Marshal(map[string]any{"metadata": map[string]any{"labels": set}}))(t)
+	need(client.Namespaces().Patch(t.Context(), p.namespace, types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 	p.profile(t, "default", `{"automountToken":true}`)
 	eventually(t, func() error { // until the API server knows the label
 		pod, answer := p.pod(t, `{"serviceAccountName":"default","containers":[{"name":"c","image":"i"}]}`, true)
@@ -92,10 +85,7 @@ func (p profiled) pod(t *testing.T, spec string, dryRun bool, annotations ...str
 	if len(annotations) > 0 {
 		metadata["annotations"] = pairs(annotations[0])
 	}
-	head, err := json.Marshal(metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := need(json.Marshal(metadata))(t)
 	got := do(t, p.config(t), "POST", path, jsonBody, fmt.Sprintf(`{"metadata":%s,"spec":%s}`, head, spec))
 	if got.Code != http.StatusCreated {
 		var status metav1.Status
@@ -103,9 +93,7 @@ func (p profiled) pod(t *testing.T, spec string, dryRun bool, annotations ...str
 		return nil, status.Message
 	}
 	pod = &corev1.Pod{}
-	if err := json.Unmarshal(got.Body, pod); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, pod))
 	return pod, strings.Join(got.Header.Values("Warning"), " ")
 }
 
@@ -129,9 +117,7 @@ func (p profiled) debug(t *testing.T, pod, container string) (*corev1.Pod, strin
 		return nil, status.Message
 	}
 	changed := &corev1.Pod{}
-	if err := json.Unmarshal(got.Body, changed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, changed))
 	return changed, ""
 }
 
@@ -154,10 +140,7 @@ func cart(spec, container string) string {
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -205,9 +188,7 @@ func TestProfileFillsIn(t *testing.T) {
 	// The token that the account itself leaves out.
 	p.profile(t, "cart", `{"automountToken":true}`)
 	patch := []byte(`{"automountServiceAccountToken":false}`)
-	if _, err := shared.client(t).CoreV1().ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(shared.client(t).CoreV1().ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, patch, metav1.PatchOptions{}))(t)
 	eventually(t, func() error {
 		if pod, answer := p.pod(t, cart("", ""), true); pod == nil || len(pod.Spec.Volumes) != 1 {
 			return fmt.Errorf("the profile's token is not mounted: %s", answer)
@@ -425,18 +406,15 @@ func TestProfileGivesIdentities(t *testing.T) {
 	if !strings.Contains(stdout, "cart, which lists 1 identity in its profile") || !strings.Contains(stdout, "identity banana") {
 		t.Errorf("explain:\n%s", stdout)
 	}
-	_, err := client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
-	refused(t, "the annotation beside the profile", err, "only one of them may")
+	refused(t, "the annotation beside the profile", errOf(client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})), "only one of them may")
 	p.profile(t, "cart", `{}`)
-	_, err = client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
-	allowed(t, "the annotation alone", err)
+	allowed(t, "the annotation alone", errOf(client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})))
 	p.profile(t, "cart", `{"workloadIdentities":["banana"]}`)
 	if pod, answer := p.pod(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "only one of them may") {
 		t.Errorf("a pod of an account with both: %q", answer)
 	}
 	// An empty list gives none, whatever the annotation was.
-	_, err = client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})
-	allowed(t, "no annotation", err)
+	allowed(t, "no annotation", errOf(client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})))
 	p.profile(t, "cart", `{"workloadIdentities":[]}`)
 	eventually(t, func() error { // the service account is read as it is, a moment after its change
 		if pod, answer := p.pod(t, cart("", ""), true); pod == nil || len(pod.Spec.SchedulingGates) > 0 {

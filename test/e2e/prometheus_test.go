@@ -38,9 +38,7 @@ func TestPlaneWatchedByPrometheus(t *testing.T) {
 		p.awaitServed(t, secrets, name, "")
 	}
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pki.Encode(authoritiesOf(t, secrets)[0].Raw), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, pki.Encode(authoritiesOf(t, secrets)[0].Raw), 0o600))
 	namespace := p.accountWithIdentities(t, "banana")
 	p.podWithToken(t, namespace, "banana")
 
@@ -126,9 +124,7 @@ func (p plane) passwordsFor(t *testing.T, namespace, identity string) (port int)
 	t.Helper()
 	folder := t.TempDir()
 	registries := filepath.Join(folder, "registries.yaml")
-	if err := os.WriteFile(registries, []byte("registries: [{images: registry.example.com, audiences: [sts.amazonaws.com], exchange: token-server}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(registries, []byte("registries: [{images: registry.example.com, audiences: [sts.amazonaws.com], exchange: token-server}]"), 0o600))
 	certificate, err := p.client(t).CoreV1().Secrets(installation).Get(t.Context(), "credence-registry-tls", metav1.GetOptions{})
 	if err == nil {
 		err = mountSecret(folder, certificate)
@@ -136,14 +132,11 @@ func (p plane) passwordsFor(t *testing.T, namespace, identity string) (port int)
 	if err == nil {
 		port, err = testkit.FreePorts(1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.bindRegistry(t, namespace)
 	p.keepPasswords(t, registries, "--health-port", strconv.Itoa(port), "--tls-cert-file", filepath.Join(folder, "tls.crt"), "--tls-private-key-file", filepath.Join(folder, "tls.key"))
 	eventually(t, func() error {
-		_, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), pullSecret("pull", namespace, identity, "registry.example.com"), metav1.CreateOptions{})
-		return err
+		return errOf(p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), pullSecret("pull", namespace, identity, "registry.example.com"), metav1.CreateOptions{}))
 	})
 	return port
 }
@@ -162,19 +155,12 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, further map[strin
 	write := func(name string, content []byte) string {
 		t.Helper()
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
-	rules, err := filepath.Abs(filepath.Join(monitoring, "credence.rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := need(filepath.Abs(filepath.Join(monitoring, "credence.rules.yaml")))(t)
 	var first int
-	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &first); err != nil {
-		t.Fatal(err)
-	}
+	need(fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &first))(t)
 	config := fmt.Sprintf("global: {scrape_interval: 5s, scrape_timeout: 5s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n", rules)
 	job := func(name string, port int) {
 		config += fmt.Sprintf("- job_name: credence-%s\n  scheme: https\n  authorization: {credentials_file: %q}\n  tls_config: {ca_file: %q, server_name: credence-%s.credence-system.svc}\n  static_configs: [{targets: [\"127.0.0.1:%d\"]}]\n",
@@ -187,17 +173,12 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, further map[strin
 		job(name, port)
 	}
 
-	port, err := testkit.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(1))(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.Command(program("prometheus"), "--config.file", write("prometheus.yml", []byte(config)), "--storage.tsdb.path", filepath.Join(folder, "data"), "--web.listen-address", address)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }() // it is killed
 	t.Cleanup(func() {
@@ -230,18 +211,13 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, further map[strin
 // get reads data of the API of Prometheus.
 func (p prometheus) get(t *testing.T, path string, query url.Values, into any) {
 	t.Helper()
-	response, err := http.Get(p.url + "/api/v1/" + path + "?" + query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := need(http.Get(p.url + "/api/v1/" + path + "?" + query.Encode()))(t)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s %v\n%s", path, query, response.Status, err, body)
 	}
-	if err := json.Unmarshal(body, &struct{ Data any }{into}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &struct{ Data any }{into}))
 }
 
 // awaitTargets waits until n targets were scraped, all of them.
@@ -338,9 +314,7 @@ func (p prometheus) selectors(t *testing.T, query string) []selector {
 				if err == nil {
 					err = json.Unmarshal(text, &found)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				all = append(all, found)
 			}
 			for _, each := range node {

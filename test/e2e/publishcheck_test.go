@@ -40,15 +40,10 @@ func (b *bucket) upload(t *testing.T, p plane) {
 	for path, url := range map[string]string{
 		"/.well-known/openid-configuration": p.Issuer + "/.well-known/openid-configuration", "/jwks": p.JWKS,
 	} {
-		got, err := p.publicClient(t).Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := need(p.publicClient(t).Get(url))(t)
 		content, err := io.ReadAll(got.Body)
 		got.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[path] = content
 	}
 	b.mu.Lock()
@@ -63,9 +58,7 @@ func TestPlanePublicURLHoldsBackAKey(t *testing.T) {
 	server := httptest.NewTLSServer(public)
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "bucket.crt")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	p := newPlane(t, "--arg", "controller=--publish-check-url="+server.URL, "--arg", "controller=--publish-check-ca-file="+authority,
 		"--arg", "controller=--keys-staleness=3s", "--arg", "controller=--keys-refresh-interval=1s", "--arg", "apiserver=--keys-refresh-interval=1s")
 	eventually(t, func() error {
@@ -81,9 +74,7 @@ func TestPlanePublicURLHoldsBackAKey(t *testing.T) {
 		}
 		return nil
 	})
-	if got := rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`); got.Code != 201 {
-		t.Fatalf("rotate: %d %s", got.Code, got.Body)
-	}
+	must(t, rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`).is(201), "rotate")
 	eventually(t, func() error {
 		ring := p.keyRing(t)
 		rotating := meta.FindStatusCondition(ring.Status.Conditions, "Rotating")

@@ -59,10 +59,7 @@ const registryService = "private images"
 // startRegistry starts the registry, which ends with the test.
 func startRegistry(t *testing.T) *privateRegistry {
 	t.Helper()
-	ports, err := testkit.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := need(testkit.FreePorts(1))(t)
 	r := &privateRegistry{
 		address: fmt.Sprintf("127.0.0.1:%d", ports),
 		signer:  testkit.NewCertificate(t, x509.Certificate{IsCA: true}, nil),
@@ -78,9 +75,7 @@ func startRegistry(t *testing.T) *privateRegistry {
 		"http": map[string]any{"addr": r.address},
 		"auth": map[string]any{"token": map[string]any{"realm": server.URL + "/token", "service": registryService, "issuer": "e2e", "rootcertbundle": trusted}},
 	})
-	if err := errors.Join(os.WriteFile(trusted, r.signer.PEM(), 0o600), os.WriteFile(config, content, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(trusted, r.signer.PEM(), 0o600), os.WriteFile(config, content, 0o600)))
 	var output bytes.Buffer
 	command := exec.CommandContext(t.Context(), program("registry"), "serve", config)
 	command.Stdout, command.Stderr = &output, &output
@@ -114,10 +109,7 @@ func startRegistry(t *testing.T) *privateRegistry {
 func (r *privateRegistry) trust(t *testing.T, p plane) {
 	t.Helper()
 	ctx := oidc.ClientContext(context.WithoutCancel(t.Context()), p.publicClient(t))
-	provider, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := need(oidc.NewProvider(ctx, p.Issuer))(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.verifier = provider.Verifier(&oidc.Config{ClientID: "registry", SupportedSigningAlgs: []string{"RS256", "ES256"}})
@@ -224,20 +216,11 @@ func (r *privateRegistry) exchange(w http.ResponseWriter, request *http.Request)
 func (r *privateRegistry) mayPull(t *testing.T, repository, username, password string) bool {
 	t.Helper()
 	get := func(to string, set func(*http.Request)) (int, []byte) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := need(http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil))(t)
 		set(request)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := need(http.DefaultClient.Do(request))(t)
 		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := need(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, body
 	}
 	query := url.Values{"service": {registryService}, "scope": {"repository:" + repository + ":pull"}}
@@ -246,9 +229,7 @@ func (r *privateRegistry) mayPull(t *testing.T, repository, username, password s
 		return false
 	}
 	var granted struct{ Token string }
-	if err := json.Unmarshal(body, &granted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &granted))
 	status, _ = get("http://"+r.address+"/v2/"+repository+"/manifests/v1", func(request *http.Request) {
 		request.Header.Set("Authorization", "Bearer "+granted.Token)
 		request.Header.Set("Accept", "application/vnd.oci.image.manifest.v1+json")
@@ -273,25 +254,16 @@ func (r *privateRegistry) grant(access []any) (string, error) {
 // push puts an image into a repository, with the tag v1.
 func (r *privateRegistry) push(t *testing.T, repository string, image ociImage) {
 	t.Helper()
-	token, err := r.grant([]any{map[string]any{"type": "repository", "name": repository, "actions": []string{"pull", "push"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := need(r.grant([]any{map[string]any{"type": "repository", "name": repository, "actions": []string{"pull", "push"}}}))(t)
 	send := func(method, path, contentType string, body []byte) http.Header {
 		t.Helper()
 		if !strings.Contains(path, "://") {
 			path = "http://" + r.address + "/v2/" + repository + path
 		}
-		request, err := http.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := need(http.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(body)))(t)
 		request.Header.Set("Authorization", "Bearer "+token)
 		request.Header.Set("Content-Type", contentType)
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := need(http.DefaultClient.Do(request))(t)
 		defer answer.Body.Close()
 		if answer.StatusCode >= 300 {
 			t.Fatalf("%s %s: %d", method, path, answer.StatusCode)
@@ -303,10 +275,7 @@ func (r *privateRegistry) push(t *testing.T, repository string, image ociImage) 
 		if digest == manifest {
 			continue
 		}
-		upload, err := url.Parse(send(http.MethodPost, "/blobs/uploads/", "", nil).Get("Location"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		upload := need(url.Parse(send(http.MethodPost, "/blobs/uploads/", "", nil).Get("Location")))(t)
 		query := upload.Query()
 		query.Set("digest", digest)
 		upload.RawQuery = query.Encode()

@@ -54,14 +54,9 @@ func indent(text, by string) string {
 func (p plane) secondCluster(t *testing.T) *rest.Config {
 	t.Helper()
 	dir := t.TempDir()
-	ca, err := os.ReadFile(p.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := need(os.ReadFile(p.CAFile))(t)
 	configuration := filepath.Join(dir, "trust.yaml")
-	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, p.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(configuration, fmt.Appendf(nil, trust, p.Issuer, indent(string(ca), "      ")), 0o600))
 	return startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", configuration).Admin
 }
 
@@ -88,10 +83,7 @@ func bearer(ctx context.Context, cluster *rest.Config, token string) (string, er
 // foreign signs the claims of a token anew with a key that the issuer never published, under a kid of its choice.
 func foreign(t *testing.T, token, keyID string) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return resign(t, token, key, keyID, func(map[string]any) {})
 }
 
@@ -99,31 +91,18 @@ func foreign(t *testing.T, token, keyID string) string {
 func genuine(t *testing.T, token string, change func(map[string]any)) string {
 	t.Helper()
 	header, _ := claims(t, token)
-	content, err := os.ReadFile(filepath.Join(shared.Dir, "keys", header.KeyID+".pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(filepath.Join(shared.Dir, "keys", header.KeyID+".pem")))(t)
 	block, _ := pem.Decode(content)
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := need(x509.ParsePKCS8PrivateKey(block.Bytes))(t)
 	return resign(t, token, key.(*ecdsa.PrivateKey), header.KeyID, change)
 }
 
 func resign(t *testing.T, token string, key *ecdsa.PrivateKey, keyID string, change func(map[string]any)) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: keyID}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := need(jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: keyID}}, nil))(t)
 	_, c := claims(t, token)
 	change(c)
-	signed, err := jwt.Signed(signer).Claims(c).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signed
+	return need(jwt.Signed(signer).Claims(c).Serialize())(t)
 }
 
 func TestPlaneAnotherClusterAcceptsTheToken(t *testing.T) {
@@ -144,9 +123,7 @@ func TestPlaneAnotherClusterAcceptsTheToken(t *testing.T) {
 	shared.create(t, namespace, "other", "aws", "another-audience")
 	good := token(t, shared.config(t), namespace, "aws", `{}`).Status.Token
 	header, _ := claims(t, good)
-	if _, err := whoami(t, cluster, genuine(t, good, func(map[string]any) {})); err != nil {
-		t.Fatalf("the same claims signed by the test with the same key: %v", err)
-	}
+	must(t, errOf(whoami(t, cluster, genuine(t, good, func(map[string]any) {}))), "the same claims signed by the test with the same key")
 	for name, bad := range map[string]string{
 		"wrong audience":           token(t, shared.config(t), namespace, "other", `{}`).Status.Token,
 		"expired":                  genuine(t, good, func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }),
@@ -168,12 +145,9 @@ func TestTheHostClusterRefusesTheToken(t *testing.T) {
 	if who, err := whoami(t, shared.config(t), issued); err == nil {
 		t.Errorf("the cluster that hosts Credence took the bearer for %q", who)
 	}
-	review, err := shared.client(t).AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{
+	review := need(shared.client(t).AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: issued},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	if review.Status.Authenticated {
 		t.Errorf("TokenReview of the host cluster: %+v", review.Status.User)
 	}
@@ -182,10 +156,7 @@ func TestTheHostClusterRefusesTheToken(t *testing.T) {
 // publicClient trusts the plane's CA and nothing else.
 func (p plane) publicClient(t *testing.T) *http.Client {
 	t.Helper()
-	ca, err := os.ReadFile(p.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := need(os.ReadFile(p.CAFile))(t)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
 		t.Fatalf("no certificate in %s", p.CAFile)
@@ -198,16 +169,12 @@ func TestOIDCLibraryAcceptsTheToken(t *testing.T) {
 	namespace := shared.namespace(t)
 	ctx := oidc.ClientContext(t.Context(), shared.publicClient(t))
 	provider, err := oidc.NewProvider(ctx, shared.Issuer)
-	if err != nil {
-		t.Fatalf("discovery: %v", err)
-	}
+	must(t, err, "discovery")
 	for _, target := range []string{"generic", "gcp"} {
 		wi := shared.create(t, namespace, target, target, "relying-party", "someone-else")
 		issued := token(t, shared.config(t), namespace, target, `{}`).Status.Token
 		verified, err := provider.Verifier(&oidc.Config{ClientID: "relying-party"}).Verify(ctx, issued)
-		if err != nil {
-			t.Fatalf("%s: %v", target, err)
-		}
+		must(t, err, target)
 		if diff := cmp.Diff([]string{"relying-party", "someone-else"}, verified.Audience); diff != "" || verified.Subject != wi.Status.Sub {
 			t.Errorf("%s: subject %q, audiences (-want +got):\n%s", target, verified.Subject, diff)
 		}
@@ -230,14 +197,9 @@ func TestDocumentsHoldWhatTheRingHas(t *testing.T) {
 	var set struct {
 		Keys []map[string]string `json:"keys"`
 	}
-	got, err := shared.publicClient(t).Get(shared.JWKS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(shared.publicClient(t).Get(shared.JWKS))(t)
 	defer got.Body.Close()
-	if err := json.NewDecoder(got.Body).Decode(&set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewDecoder(got.Body).Decode(&set))
 	count := map[string]int{}
 	for _, key := range set.Keys {
 		count[key["alg"]]++

@@ -33,9 +33,7 @@ func (p plane) tokenRefused(t *testing.T, namespace, why string) {
 func (p plane) restart(t *testing.T, name string) {
 	t.Helper()
 	before := p.part(t, name).PID
-	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(before, syscall.SIGKILL))
 	eventually(t, func() error {
 		if now := p.part(t, name).PID; now == before || now == 0 {
 			return fmt.Errorf("%s has not been started again", name)
@@ -128,9 +126,7 @@ func TestPlaneOldRingSignsNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.Remove(filepath.Join(keysDir, "ring.json")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(keysDir, "ring.json")))
 	p.tokenRefused(t, namespace, "damaged or gone")
 	p.restart(t, "apiserver")
 	p.tokenRefused(t, namespace, "the stored ring of keys")
@@ -139,10 +135,7 @@ func TestPlaneOldRingSignsNothing(t *testing.T) {
 	}
 	p.must(t, "", "credence", "keys", "initialize", "--accept-loss", "--reason", "the keys are lost")
 	eventually(t, func() error {
-		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
-			return fmt.Errorf("a token: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(201)
 	})
 	if strings.Contains(jwks(), stolen) {
 		t.Error("the revoked key is published again")

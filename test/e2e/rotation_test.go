@@ -53,14 +53,8 @@ func TestPlaneTenRotationsWithoutOneRefusedToken(t *testing.T) {
 		p.create(t, namespace, target, target, "second-cluster")
 	}
 	ctx := oidc.ClientContext(t.Context(), p.publicClient(t))
-	provider, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.HTTPClientFor(p.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := need(oidc.NewProvider(ctx, p.Issuer))(t)
+	client := need(rest.HTTPClientFor(p.config(t)))(t)
 	s := &stream{
 		plane: p, namespace: namespace, cluster: p.secondCluster(t), client: client, keys: map[string]bool{},
 		library: provider.Verifier(&oidc.Config{ClientID: "second-cluster", SupportedSigningAlgs: []string{"RS256", "ES256"}}),
@@ -90,9 +84,7 @@ func TestPlaneTenRotationsWithoutOneRefusedToken(t *testing.T) {
 	})
 	stop()
 	workers.Wait()
-	if err := s.failure(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.failure())
 	t.Logf("tokens of %d keys were accepted by both relying parties, %d times", len(s.keys), s.accepted)
 }
 
@@ -183,9 +175,7 @@ func (p plane) activations(t *testing.T) int {
 	if got.Code != 200 {
 		return 0 // the server was killed
 	}
-	if err := json.Unmarshal(got.Body, &ring); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, &ring))
 	n := 0
 	for _, event := range ring.Status.History {
 		if event.Event == "activated" {
@@ -223,8 +213,6 @@ func (p plane) keyRing(t *testing.T) v1alpha1.KeyRing {
 	if got.Code != 200 {
 		t.Fatalf("get KeyRing: %d %s", got.Code, got.Body)
 	}
-	if err := json.Unmarshal(got.Body, &ring); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, &ring))
 	return ring
 }

@@ -41,9 +41,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(program(name), args...), exited: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() { p.exited <- p.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -68,10 +66,7 @@ func (p *process) alive() error {
 // awaitReady waits until the process serves, and reports that it is ready.
 func (p *process) awaitReady(t *testing.T, config *rest.Config) {
 	t.Helper()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(rest.HTTPClientFor(config))(t)
 	eventually(t, func() error {
 		if err := p.alive(); err != nil {
 			return err
@@ -102,10 +97,7 @@ func (p *process) rotate(t *testing.T, keys, algorithm string, more ...string) {
 // socketFolder is short: the path of a unix socket may not be long.
 func socketFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cs-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := need(os.MkdirTemp("", "cs-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -120,13 +112,9 @@ func TestPlaneSignerOfKubeAPIServer(t *testing.T) {
 		if err := signer.alive(); err != nil {
 			return err
 		}
-		_, err := os.Stat(socket)
-		return err
+		return errOf(os.Stat(socket))
 	})
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	folder := filepath.Join(dir, "cluster")
 	started := starting(t)
 	cluster := start(t, "credence-devcluster", "--dir", folder, "--port", fmt.Sprint(port), "--apiserver-arg=--service-account-signing-endpoint="+socket)
@@ -144,8 +132,7 @@ func TestPlaneSignerOfKubeAPIServer(t *testing.T) {
 		if client, err = kubernetes.NewForConfig(config); err != nil {
 			return err
 		}
-		_, err = client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
-		return err
+		return errOf(client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{}))
 	})
 	started()
 
@@ -168,13 +155,8 @@ func TestPlaneSignerOfKubeAPIServer(t *testing.T) {
 	}
 	stop()
 	workers.Wait()
-	if err := load.failure(); err != nil {
-		t.Error(err)
-	}
-	published, err := client.Discovery().RESTClient().Get().AbsPath("/openid/v1/jwks").Do(t.Context()).Raw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect(t, load.failure())
+	published := need(client.Discovery().RESTClient().Get().AbsPath("/openid/v1/jwks").Do(t.Context()).Raw())(t)
 	for id := range load.keys {
 		if !strings.Contains(string(published), id) {
 			t.Errorf("the cluster does not publish key %s, whose tokens have not expired: %s", id, published)
@@ -271,8 +253,7 @@ func TestExternalSigner(t *testing.T) {
 		if err := plugin.alive(); err != nil {
 			return err
 		}
-		_, err := os.Stat(socket)
-		return err
+		return errOf(os.Stat(socket))
 	})
 	port := portsOf(t)
 	server := start(t, "credence-server", serverFlags(t, map[string]string{
@@ -284,10 +265,7 @@ func TestExternalSigner(t *testing.T) {
 	namespace := shared.namespace(t)
 	for _, target := range []string{"aws", "azure"} {
 		eventually(t, func() error { // what reviews requests is ready a moment later
-			if got := do(t, config, "POST", identitiesPath(namespace), "application/json", identityJSON(target, target, "team")); got.Code != 201 {
-				return fmt.Errorf("create: %d %s", got.Code, got.Body)
-			}
-			return nil
+			return do(t, config, "POST", identitiesPath(namespace), "application/json", identityJSON(target, target, "team")).is(201)
 		})
 	}
 	var first string
@@ -316,9 +294,7 @@ func TestExternalSigner(t *testing.T) {
 	if stdout, stderr, code := shared.command(t, "", "kubectl", "-n", "credence-system", "delete", "configmap", "credence-signer-ledger"); code == 0 {
 		t.Errorf("an administrator can delete the ledger: %s%s", stdout, stderr)
 	}
-	if got := do(t, config, "POST", ringPath+"/rotation", "application/json", commandJSON("KeyRotation", `{"algorithm":"RS256"}`)); got.Code != 409 || !strings.Contains(string(got.Body), "external signer") {
-		t.Errorf("rotate the keys of an external signer: %d %s", got.Code, got.Body)
-	}
+	expect(t, do(t, config, "POST", ringPath+"/rotation", "application/json", commandJSON("KeyRotation", `{"algorithm":"RS256"}`)).is(409, "external signer"), "rotate the keys of an external signer")
 }
 
 // emptyLedger makes the next external signer of the shared plane the first one. Only the API server may do that.
@@ -327,35 +303,19 @@ func emptyLedger(t *testing.T) {
 	if stdout, stderr, code := shared.command(t, "", "kubectl", "-n", "credence-system", "patch", "configmap", "credence-signer-ledger", "--type=merge", "-p", `{"data":{"ledger.json":"{}"}}`); code == 0 {
 		t.Errorf("an administrator can change the ledger: %s%s", stdout, stderr)
 	}
-	client, err := kubernetes.NewForConfig(shared.as(t, "system:serviceaccount:credence-system:credence-apiserver"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ledger, err := client.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-signer-ledger", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(shared.as(t, "system:serviceaccount:credence-system:credence-apiserver")))(t)
+	ledger := need(client.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-signer-ledger", metav1.GetOptions{}))(t)
 	ledger.Data = nil
-	if _, err := client.CoreV1().ConfigMaps("credence-system").Update(t.Context(), ledger, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(client.CoreV1().ConfigMaps("credence-system").Update(t.Context(), ledger, metav1.UpdateOptions{}))(t)
 }
 
 // verifyWith judges a token by a key set alone.
 func verifyWith(t *testing.T, file, token string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(file))(t)
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(content, &set); err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(content, &set))
+	parsed := need(jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256}))(t)
 	var claims jwt.Claims
 	if err := parsed.Claims(&set, &claims); err != nil {
 		t.Errorf("the published keys do not verify the token: %v\n%s", err, content)
@@ -370,10 +330,7 @@ func TestLedgerStore(t *testing.T) {
 	externalsignertest.RunStore(t, func(t *testing.T) func() externalsigner.LedgerStore {
 		made++
 		name := fmt.Sprintf("ledger-%d", made)
-		_, err := shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need(shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 		return func() externalsigner.LedgerStore {
 			return ledgerstore.ConfigMap{Client: shared.client(t).CoreV1(), Namespace: namespace, Name: name}
 		}

@@ -80,20 +80,11 @@ func copyKeys(t *testing.T) string {
 func (p plane) copyKeys(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "keys")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.Dir, "keys"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join(p.Dir, "keys"))))
+	must(t, os.Chmod(dir, 0o700))
+	entries := need(os.ReadDir(dir))(t)
 	for _, entry := range entries {
-		if err := os.Chmod(filepath.Join(dir, entry.Name()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, entry.Name()), 0o600))
 	}
 	return dir
 }
@@ -118,9 +109,7 @@ func TestServerRefusesToStart(t *testing.T) {
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no keys in %s: %v", dir, err)
 		}
-		if err := os.Chmod(files[0], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(files[0], 0o644))
 		refuseToStart(t, []string{files[0], "0644", "chmod"}, map[string]string{"keys-dir": dir})
 	})
 	t.Run("folder of another server", func(t *testing.T) {
@@ -131,10 +120,7 @@ func TestServerRefusesToStart(t *testing.T) {
 // putClusterKey replaces an RSA key of a ring by the one that signs the cluster's service account tokens.
 func putClusterKey(t *testing.T, dir string) (id string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(shared.Dir, "devcluster", "pki", "sa.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(os.ReadFile(filepath.Join(shared.Dir, "devcluster", "pki", "sa.key")))(t)
 	block, _ := pem.Decode(content)
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -144,31 +130,18 @@ func putClusterKey(t *testing.T, dir string) (id string) {
 		}
 		key = rsaKey
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(key.(crypto.Signer).Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := need(x509.MarshalPKCS8PrivateKey(key))(t)
+	public := need(x509.MarshalPKIXPublicKey(key.(crypto.Signer).Public()))(t)
 	sum := sha256.Sum256(public)
 	id = base64.RawURLEncoding.EncodeToString(sum[:])
 	ring := filepath.Join(dir, "ring.json")
-	document, err := os.ReadFile(ring)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := need(os.ReadFile(ring))(t)
 	header, _ := claims(t, token(t, shared.config(t), makeRSAIdentity(t), "rsa", `{}`).Status.Token)
 	if !bytes.Contains(document, []byte(header.KeyID)) {
 		t.Fatalf("ring.json does not name the signing key %s", header.KeyID)
 	}
-	if err := os.WriteFile(ring, bytes.ReplaceAll(document, []byte(header.KeyID), []byte(id)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, id+".pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ring, bytes.ReplaceAll(document, []byte(header.KeyID), []byte(id)), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, id+".pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	return id
 }
 
@@ -217,10 +190,5 @@ func TestReplicaOnExternalEtcd(t *testing.T) {
 	if got.Code != 200 {
 		t.Errorf("delete at the replica: %d %s", got.Code, got.Body)
 	}
-	eventually(t, func() error {
-		if got := do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", ""); got.Code != 404 {
-			return fmt.Errorf("at the first server still: %d", got.Code)
-		}
-		return nil
-	})
+	eventually(t, func() error { return do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", "").is(404) })
 }

@@ -24,21 +24,11 @@ func TestCredentialsOfAPart(t *testing.T) {
 	namespace := shared.namespace(t)
 	wi := shared.create(t, namespace, "one", "aws", "a")
 	root := shared.client(t)
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	documents, err := root.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-discovery", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need(root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{}))(t)
+	need(root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}))(t)
+	documents := need(root.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-discovery", metav1.GetOptions{}))(t)
 	documents.Data["jwks.json"], documents.ResourceVersion = `{"keys":[]}`, ""
-	forged, err := json.Marshal(documents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	forged := need(json.Marshal(documents))(t)
 	const ring = `{"metadata":{"name":"credence-keys"},"type":"identity.credence.dev/key-ring"}`
 	const (
 		core     = "/api/v1/namespaces"
@@ -81,10 +71,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"rights of others":                 {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", `{"spec":{"user":"jane","nonResourceAttributes":{"path":"/","verb":"get"}}}`, "apiserver agent webhook profiles"},
 	}
 	for _, part := range strings.Fields(everyone) {
-		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(shared.Dir, "pki", part, "kubeconfig"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := need(clientcmd.BuildConfigFromFlags("", filepath.Join(shared.Dir, "pki", part, "kubeconfig")))(t)
 		for _, what := range slices.Sorted(maps.Keys(attacks)) {
 			attack := attacks[what]
 			got := do(t, config, attack.method, attack.path, attack.contentType, attack.body)

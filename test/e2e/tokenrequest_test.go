@@ -40,9 +40,7 @@ func token(t *testing.T, config *rest.Config, namespace, name, spec string) v1al
 func decodeTokenRequest(t *testing.T, got response) v1alpha1.TokenRequest {
 	t.Helper()
 	var request v1alpha1.TokenRequest
-	if err := json.Unmarshal(got.Body, &request); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, &request))
 	return request
 }
 
@@ -50,21 +48,14 @@ func decodeTokenRequest(t *testing.T, got response) v1alpha1.TokenRequest {
 func claims(t *testing.T, text string) (header jose.Header, claims map[string]any) {
 	t.Helper()
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
-	if err != nil {
-		t.Fatalf("parse token: %v", err)
-	}
-	if err := parsed.UnsafeClaimsWithoutVerification(&claims); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, "parse token")
+	must(t, parsed.UnsafeClaimsWithoutVerification(&claims))
 	return parsed.Headers[0], claims
 }
 
 func (p plane) gardenID(t *testing.T) string {
 	t.Helper()
-	namespace, err := p.client(t).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := need(p.client(t).CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{}))(t)
 	return string(namespace.UID)
 }
 
@@ -138,9 +129,7 @@ func TestTokenRequest(t *testing.T) {
 		if request := decodeTokenRequest(t, got); got.Code != 201 || request.Status.Token != "" || request.Status.ExpirationTimestamp.IsZero() {
 			t.Errorf("code %d, %s", got.Code, got.Body)
 		}
-		if got := post("?dryRun=All", tokenRequest(`{"duration":"1m"}`)); got.Code != 422 {
-			t.Errorf("a dry run of a bad request: code %d, want 422", got.Code)
-		}
+		expect(t, post("?dryRun=All", tokenRequest(`{"duration":"1m"}`)).is(422), "a dry run of a bad request")
 	})
 	t.Run("status of a client", func(t *testing.T) {
 		got := post("", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{},"status":{"token":"forged","expirationTimestamp":"2000-01-01T00:00:00Z"}}`)
@@ -199,9 +188,7 @@ func TestTokenRequest(t *testing.T) {
 	t.Run("identity is being deleted", func(t *testing.T) {
 		shared.create(t, namespace, "leaving", "aws", "a")
 		patch := func(body string) {
-			if got := do(t, admin, "PATCH", identitiesPath(namespace)+"/leaving", "application/merge-patch+json", body); got.Code != 200 {
-				t.Fatalf("patch: %d %s", got.Code, got.Body)
-			}
+			must(t, do(t, admin, "PATCH", identitiesPath(namespace)+"/leaving", "application/merge-patch+json", body).is(200), "patch")
 		}
 		patch(`{"metadata":{"finalizers":["example.com/keep"]}}`)
 		do(t, admin, "DELETE", identitiesPath(namespace)+"/leaving", "", "")
@@ -216,17 +203,12 @@ func TestTokenRequest(t *testing.T) {
 func (p plane) grant(t *testing.T, namespace string, subject rbacv1.Subject, rule rbacv1.PolicyRule) {
 	t.Helper()
 	rbac := p.client(t).RbacV1()
-	role, err := rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	role := need(rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{}))(t)
+	need(rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{subject},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	p.untilGiven(t, namespace, subject, role.Rules)
 }
 
@@ -241,11 +223,7 @@ func TestContextObject(t *testing.T) {
 	namespace := shared.namespace(t)
 	wi := shared.create(t, namespace, "one", "aws", "a")
 	account := func(name string) *corev1.ServiceAccount {
-		created, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return created
+		return need(shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	}
 	allowed, denied := account("allowed"), account("denied")
 	mint := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}
@@ -267,10 +245,7 @@ func TestContextObject(t *testing.T) {
 	// A token of the account's own, so that its uid comes along.
 	self := func(name string) *rest.Config {
 		config := rest.AnonymousClientConfig(shared.config(t))
-		token, err := shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := need(shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 		config.BearerToken = token.Status.Token
 		return config
 	}
@@ -329,13 +304,11 @@ func TestWhoMayCreateTokens(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			name := role + "-of-" + namespace
-			if _, err := shared.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+			need(shared.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 				Subjects:   []rbacv1.Subject{user(name)},
-			}, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			}, metav1.CreateOptions{}))(t)
 			config := shared.as(t, name)
 			// The roles are aggregated by a controller: wait for it before anything is cached as denied.
 			eventually(t, func() error {
@@ -350,9 +323,7 @@ func TestWhoMayCreateTokens(t *testing.T) {
 					t.Errorf("%s: code %d, want %d: %s", method, got.Code, code, got.Body)
 				}
 			}
-			if got := do(t, config, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 403 {
-				t.Errorf("create a token: code %d, want 403", got.Code)
-			}
+			expect(t, do(t, config, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(403), "create a token")
 			if out, _, _ := shared.command(t, "", "kubectl", "auth", "can-i", "use", "workloadidentities.authentication.gardener.cloud/one", "-n", namespace, "--as", name); strings.TrimSpace(out) != "no" {
 				t.Errorf("can-i use prints %q, want no", out)
 			}

@@ -36,9 +36,7 @@ func TestPlaneTraces(t *testing.T) {
 	config := func(name, rate string) string {
 		path := filepath.Join(t.TempDir(), name)
 		content := "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: " + address + "\n" + rate
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	all, joined := config("all.yaml", "samplingRatePerMillion: 1000000\n"), config("joined.yaml", "")
@@ -53,10 +51,7 @@ func TestPlaneTraces(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}})
 	path := tokenPath(namespace, "banana")
 	eventually(t, func() error { // the right is known
-		if got := do(t, caller, "POST", path, "application/json", tokenRequest("{}")); got.Code != 201 {
-			return fmt.Errorf("request token: %d %s", got.Code, got.Body)
-		}
-		return nil
+		return do(t, caller, "POST", path, "application/json", tokenRequest("{}")).is(201)
 	})
 
 	// Users name traces, of kube-apiserver and past it.
@@ -64,20 +59,11 @@ func TestPlaneTraces(t *testing.T) {
 	direct := rest.AnonymousClientConfig(p.direct(t))
 	direct.BearerToken = caller.BearerToken
 	for _, config := range []*rest.Config{caller, direct} {
-		client, err := rest.HTTPClientFor(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request, err := http.NewRequestWithContext(t.Context(), "POST", config.Host+path, strings.NewReader(tokenRequest("{}")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := need(rest.HTTPClientFor(config))(t)
+		request := need(http.NewRequestWithContext(t.Context(), "POST", config.Host+path, strings.NewReader(tokenRequest("{}"))))(t)
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Traceparent", "00-"+named+"-b7ad6b7169203331-01")
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := need(client.Do(request))(t)
 		_ = response.Body.Close()
 		if response.StatusCode != 201 {
 			t.Fatalf("request token: %s", response.Status)
@@ -94,8 +80,7 @@ func TestPlaneTraces(t *testing.T) {
 		if _, err := p.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), dryRun); err != nil {
 			return err
 		}
-		_, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("traced", namespace, "banana"), dryRun)
-		return err
+		return errOf(p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("traced", namespace, "banana"), dryRun))
 	}
 	collector.await(t, again, ourAPIServer, "POST "+tokenPath(namespace, "last"), "")
 	collector.await(t, again, ourWebhook, "/default-pods", "POST /api/v1/namespaces/"+namespace+"/pods")

@@ -27,10 +27,7 @@ func TestPlaneTrustOfOneCluster(t *testing.T) {
 	for _, name := range []string{"joined", "own", "all"} {
 		subjects[name] = shared.create(t, namespace, name, "generic", "second-cluster").Status.Sub
 	}
-	own, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := need(shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	shared.letUse(t, namespace, "system:serviceaccount:"+namespace+":cart")
 
 	for system, hint := range map[string]string{"kubernetes": "unless --cluster NAME lets in one", "alicloud": "alicloud does not distinguish clusters"} {
@@ -113,9 +110,7 @@ func trusted(t *testing.T, namespace string, args ...string) (configuration map[
 	if err := yaml.Unmarshal([]byte(list+"]"), &lines); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &configuration); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &configuration))
 	return configuration, note
 }
 
@@ -124,19 +119,11 @@ func trusting(t *testing.T, configuration map[string]any, rules []any) *rest.Con
 	t.Helper()
 	entry := configuration["jwt"].([]any)[0].(map[string]any)
 	entry["claimValidationRules"] = rules
-	ca, err := os.ReadFile(shared.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := need(os.ReadFile(shared.CAFile))(t)
 	entry["issuer"].(map[string]any)["certificateAuthority"] = string(ca)
-	content, err := yaml.Marshal(configuration)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(yaml.Marshal(configuration))(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "trust.yaml")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, content, 0o600))
 	return startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", file).Admin
 }

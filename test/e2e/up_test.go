@@ -21,11 +21,7 @@ func upIn(t *testing.T, dir string, port int) plane {
 	t.Helper()
 	t.Cleanup(func() { down(t, dir) })
 	up(t, "--dir", dir, "--port", fmt.Sprint(port))
-	p, err := readPlane(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return need(readPlane(dir))(t)
 }
 
 func down(t *testing.T, dir string) {
@@ -44,11 +40,7 @@ func status(dir string) error {
 
 func portsOf(t *testing.T) int {
 	t.Helper()
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return need(testkit.FreePorts(portsPerPlane))(t)
 }
 
 // processesOf returns the live processes whose command line names a folder.
@@ -81,15 +73,10 @@ type facts struct {
 func factsOf(t *testing.T, p plane) facts {
 	t.Helper()
 	wi := p.read(t, identitiesPath("default")+"/kept") // of what was started again, kube-apiserver learns a moment later
-	keys, err := p.publicClient(t).Get(p.JWKS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := need(p.publicClient(t).Get(p.JWKS))(t)
 	defer keys.Body.Close()
 	var jwks bytes.Buffer
-	if _, err := jwks.ReadFrom(keys.Body); err != nil {
-		t.Fatal(err)
-	}
+	need(jwks.ReadFrom(keys.Body))(t)
 	return facts{Issuer: wi.Status.Issuer, UID: string(wi.UID), Sub: wi.Status.Sub, JWKS: jwks.String()}
 }
 
@@ -107,19 +94,13 @@ func TestPlaneStateOutlivesEveryStop(t *testing.T) {
 		}
 		p.must(t, old, "credence", "token", "verify", "-", "--issuer", p.Issuer, "--audience", "a", "--ca-file", p.CAFile)
 		eventually(t, func() error {
-			if got := do(t, p.config(t), "POST", tokenPath("default", "kept"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
-				return fmt.Errorf("request token: %d %s", got.Code, got.Body)
-			}
-			return nil
+			return do(t, p.config(t), "POST", tokenPath("default", "kept"), "application/json", tokenRequest(`{}`)).is(201)
 		})
 	}
 	for _, component := range p.Components {
 		t.Run("kill "+component.Name, func(t *testing.T) {
 			// The supervisor starts it anew, and the others find it again.
-			current, err := readPlane(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			current := need(readPlane(dir))(t)
 			for _, c := range current.Components {
 				if c.Name == component.Name {
 					kill(t, c.PID)
@@ -191,9 +172,7 @@ func TestPlaneDownWithAnOpenWatch(t *testing.T) {
 	dir := t.TempDir()
 	p := upIn(t, dir, portsOf(t))
 	watch := exec.Command(program("kubectl"), "--kubeconfig", p.Kubeconfig, "get", "wi", "-A", "--watch")
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watch.Start())
 	t.Cleanup(func() { _ = watch.Process.Kill(); _ = watch.Wait() })
 	eventually(t, func() error {
 		audit, err := os.ReadFile(filepath.Join(dir, "apiserver-audit.log"))
@@ -220,9 +199,7 @@ func TestPlaneInterruptLeavesNothing(t *testing.T) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	started := starting(t)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	eventually(t, func() error {
@@ -235,9 +212,7 @@ func TestPlaneInterruptLeavesNothing(t *testing.T) {
 	})
 	started()
 	eventually(t, func() error { return status(shared.Dir) })
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	<-ended
 	eventually(t, func() error { // the kernel takes a moment to end what was killed
 		if left := processesOf(t, dir); len(left) > 0 {
@@ -266,12 +241,8 @@ func TestUpRefuses(t *testing.T) {
 		}
 	}
 	var sharedPort int
-	if _, err := fmt.Sscanf(shared.APIServer, "https://127.0.0.1:%d", &sharedPort); err != nil {
-		t.Fatal(err)
-	}
-	t.Run("folder in use", func(t *testing.T) {
-		refused(t, []string{shared.Dir}, program("credence"), "--dir", shared.Dir)
-	})
+	need(fmt.Sscanf(shared.APIServer, "https://127.0.0.1:%d", &sharedPort))(t)
+	t.Run("folder in use", func(t *testing.T) { refused(t, []string{shared.Dir}, program("credence"), "--dir", shared.Dir) })
 	t.Run("busy port", func(t *testing.T) {
 		dir := t.TempDir()
 		refused(t, []string{fmt.Sprint(sharedPort)}, program("credence"), "--dir", dir, "--port", fmt.Sprint(sharedPort))
@@ -293,9 +264,7 @@ func TestUpRefuses(t *testing.T) {
 	})
 	t.Run("folder is a file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, nil, 0o600))
 		refused(t, []string{file}, program("credence"), "--dir", file)
 	})
 	t.Run("full disk", func(t *testing.T) {
@@ -303,11 +272,7 @@ func TestUpRefuses(t *testing.T) {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
 			t.Skipf("mounting a small file system needs root: %v", err)
 		}
-		t.Cleanup(func() {
-			if err := syscall.Unmount(dir, 0); err != nil {
-				t.Errorf("unmount: %v", err)
-			}
-		})
+		t.Cleanup(func() { expect(t, syscall.Unmount(dir, 0), "unmount") })
 		refused(t, []string{dir, "free"}, program("credence"), "--dir", dir, "--port", fmt.Sprint(portsOf(t)))
 		if left := processesOf(t, dir); len(left) > 0 {
 			t.Errorf("still running: %v", left)

@@ -41,9 +41,7 @@ func TestTheRuleOfUse(t *testing.T) {
 		if account == "" {
 			continue
 		}
-		if _, err := client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		need(client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}))(t)
 	}
 	// policy has the policies decide, and returns the subject that is reviewed later.
 	policy := func(c authoritytest.Case) (authority.Subject, error) {

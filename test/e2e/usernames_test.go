@@ -111,10 +111,7 @@ func TestUsernames(t *testing.T) {
 		t.Errorf("username %q: %s", got.Status.Username, message)
 	}
 	for _, bad := range []string{"system:masters", "a\x00b", "a\nb", "-a", "ü"} {
-		text, err := json.Marshal(bad)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need(json.Marshal(bad))(t)
 		got := do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/pay", mergePatch, `{"spec":{"username":`+string(text)+`}}`)
 		if got.Code != http.StatusUnprocessableEntity || !strings.Contains(string(got.Body), "spec.username") {
 			t.Errorf("username %q: %d %s", bad, got.Code, got.Body)
@@ -174,13 +171,9 @@ func TestProfileStatus(t *testing.T) {
 		t.Fatalf("%d %s", got.Code, got.Body)
 	}
 	shared.awaitProfile(t, namespace, "cart", "Ready", "AccountMissing")
-	if _, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	shared.awaitProfile(t, namespace, "cart", "Ready", "ProfileApplied")
-	if err := root.CoreV1().ServiceAccounts(namespace).Delete(t.Context(), "cart", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.CoreV1().ServiceAccounts(namespace).Delete(t.Context(), "cart", metav1.DeleteOptions{}))
 	shared.awaitProfile(t, namespace, "cart", "Ready", "AccountMissing")
 	shared.awaitWarning(t, namespace, "AccountMissing", "kubectl create serviceaccount cart -n "+namespace)
 }
@@ -241,10 +234,7 @@ func TestPlaneUsernamesOfAThousandProfiles(t *testing.T) {
 
 	t.Log("the API server may not read profiles any more")
 	roles := p.client(t).RbacV1().ClusterRoles()
-	role, err := roles.Get(t.Context(), "credence:apiserver", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := need(roles.Get(t.Context(), "credence:apiserver", metav1.GetOptions{}))(t)
 	var kept []rbacv1.PolicyRule
 	for _, rule := range role.Rules {
 		if !strings.Contains(strings.Join(rule.Resources, " "), "serviceaccountprofiles") {
@@ -252,9 +242,7 @@ func TestPlaneUsernamesOfAThousandProfiles(t *testing.T) {
 		}
 	}
 	role.Rules = kept
-	if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	need(roles.Update(t.Context(), role, metav1.UpdateOptions{}))(t)
 	p.killPart(t, "apiserver")
 	eventually(t, func() error {
 		got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(spec))
@@ -276,13 +264,8 @@ func TestPlaneUsernamesOfAThousandProfiles(t *testing.T) {
 func (p plane) killPart(t *testing.T, name string) {
 	t.Helper()
 	before := p.part(t, name).PID
-	process, err := os.FindProcess(before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	process := need(os.FindProcess(before))(t)
+	must(t, process.Kill())
 	eventually(t, func() error {
 		if now := p.part(t, name); !now.Healthy || now.PID == before {
 			return errors.New(name + " is not back")
@@ -297,9 +280,7 @@ func (p plane) second(t *testing.T, args ...string) {
 	var log bytes.Buffer
 	replica := exec.CommandContext(t.Context(), program("credence-server"), append([]string{"profiles", "--kubeconfig", filepath.Join(p.Dir, "pki", "profiles", "kubeconfig"), "--cluster-name", "plane.example"}, args...)...)
 	replica.Stderr = &log
-	if err := replica.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, replica.Start())
 	t.Cleanup(func() {
 		_ = replica.Process.Kill() // it may have ended
 		_ = replica.Wait()

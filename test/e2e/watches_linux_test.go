@@ -15,10 +15,7 @@ func TestPlaneInotifyInstances(t *testing.T) {
 	p := alone(t)
 	total := 0
 	for pid, command := range processesOf(t, p.Dir) {
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := need(filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)))(t)
 		count := 0
 		for _, file := range files {
 			if target, _ := os.Readlink(file); target == "anon_inode:inotify" {

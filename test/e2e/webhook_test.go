@@ -37,7 +37,7 @@ func TestWebhooksOfTheClusterApply(t *testing.T) {
 	defer server.Close()
 	name := "e2e-" + namespace
 	webhooks := shared.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if _, err := webhooks.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
+	need(webhooks.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks: []registrationv1.ValidatingWebhook{{
 			Name: "e2e.example.com",
@@ -54,9 +54,7 @@ func TestWebhooksOfTheClusterApply(t *testing.T) {
 			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
 	eventually(t, func() error {
 		got := do(t, shared.config(t), "POST", identitiesPath(namespace)+"?dryRun=All", "application/json", identityJSON("one", "aws", "forbidden"))

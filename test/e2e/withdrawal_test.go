@@ -92,20 +92,13 @@ func (p plane) probe(t *testing.T) {
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "team")
 	ctx := oidc.ClientContext(t.Context(), p.publicClient(t))
-	provider, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := need(oidc.NewProvider(ctx, p.Issuer))(t)
 	verifier := provider.Verifier(&oidc.Config{ClientID: "team"})
 	issued := token(t, p.config(t), namespace, "one", `{}`).Status.Token
-	if _, err := verifier.Verify(ctx, issued); err != nil {
-		t.Fatalf("a good token: %v", err)
-	}
+	must(t, errOf(verifier.Verify(ctx, issued)), "a good token")
 	header, _ := claims(t, issued)
 	p.must(t, "", "credence", "keys", "revoke", header.KeyID, "--reason", "leaked", "--yes", "--accept-refusals", "--ca-file", p.CAFile)
-	if _, err := verifier.Verify(ctx, issued); err != nil {
-		t.Fatalf("the relying party needs no probe: %v", err)
-	}
+	must(t, errOf(verifier.Verify(ctx, issued)), "the relying party needs no probe")
 	shown := strings.TrimSpace(p.must(t, "", "credence", "keys", "probe", "--audience", "team"))
 	if _, err := verifier.Verify(ctx, shown); err == nil {
 		t.Error("a probe is accepted")

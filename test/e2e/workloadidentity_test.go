@@ -57,9 +57,7 @@ func (p plane) create(t *testing.T, namespace, name, targetType string, audience
 		t.Fatalf("create WorkloadIdentity %s: %d %s", name, got.Code, got.Body)
 	}
 	wi := &v1alpha1.WorkloadIdentity{}
-	if err := json.Unmarshal(got.Body, wi); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(got.Body, wi))
 	return wi
 }
 
@@ -75,9 +73,7 @@ func TestSampleOfTheDocument(t *testing.T) {
 				t.Fatalf("exit code %d, %s", code, stderr)
 			}
 			wi := &v1alpha1.WorkloadIdentity{}
-			if err := json.Unmarshal([]byte(shared.must(t, "", "kubectl", "-n", namespace, "get", "wi", "banana-testing", "-o", "json")), wi); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(shared.must(t, "", "kubectl", "-n", namespace, "get", "wi", "banana-testing", "-o", "json")), wi))
 			if wi.UID == "12b580fe-1f74-4195-852b-e1a74b03496a" || wi.UID == "" {
 				t.Errorf("uid %q is not the server's", wi.UID)
 			}
@@ -188,18 +184,11 @@ func TestKubectl(t *testing.T) {
 			t.Error("no deletionTimestamp while a finalizer holds the object")
 		}
 		kubectl("", "patch", "wi", "kept", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		eventually(t, func() error {
-			if got := do(t, shared.config(t), "GET", identitiesPath(namespace)+"/kept", "", ""); got.Code != 404 {
-				return fmt.Errorf("still there: %d", got.Code)
-			}
-			return nil
-		})
+		eventually(t, func() error { return do(t, shared.config(t), "GET", identitiesPath(namespace)+"/kept", "", "").is(404) })
 	})
 	t.Run("watch", func(t *testing.T) {
 		list := &metav1.PartialObjectMetadataList{}
-		if err := json.Unmarshal(do(t, shared.config(t), "GET", identitiesPath(namespace), "", "").Body, list); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(do(t, shared.config(t), "GET", identitiesPath(namespace), "", "").Body, list))
 		kubectl("", "label", "wi", "one", "watched=yes")
 		eventually(t, func() error { // a second may be over before the server has sent anything
 			stream := do(t, shared.config(t), "GET", identitiesPath(namespace)+"?watch=1&timeoutSeconds=1&resourceVersion="+list.ResourceVersion, "", "")
@@ -249,9 +238,7 @@ func TestInvalidIdentities(t *testing.T) {
 			var status struct {
 				Details struct{ Causes []cause }
 			}
-			if err := json.Unmarshal(got.Body, &status); err != nil {
-				t.Fatalf("answer is not JSON: %v", err)
-			}
+			must(t, json.Unmarshal(got.Body, &status), "answer is not JSON")
 			var fields []string
 			for _, c := range status.Details.Causes {
 				if len(fields) == 0 || fields[len(fields)-1] != c.Field {
