@@ -15,6 +15,7 @@ import (
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/clientgo"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // takenFor is whom the API server takes a client for.
@@ -39,16 +40,9 @@ func TestProgramsUseTheLogin(t *testing.T) {
 	for what, through := range map[string]func(*rest.Config) *rest.Config{
 		"client-go": func(config *rest.Config) *rest.Config { return config },
 		"execcredential": func(config *rest.Config) *rest.Config {
-			pool, err := execcredential.NewPool(execcredential.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := testkit.Need(execcredential.NewPool(execcredential.Options{}))(t)
 			t.Cleanup(func() { _ = pool.Close() })
-			ours, err := clientgo.Config(pool, config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return ours
+			return testkit.Need(clientgo.Config(pool, config))(t)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -56,10 +50,7 @@ func TestProgramsUseTheLogin(t *testing.T) {
 			t.Setenv("HOME", d.home)
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(d.home, "cache"))
 			d.age(10 * time.Minute) // so that it needs a new token, and no person is there to log in
-			config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := testkit.Need(clientcmd.BuildConfigFromFlags("", d.kubeconfig))(t)
 			user, err := takenFor(t.Context(), through(config))
 			if err != nil || user.Username != "idp:alice" || !slices.Contains(user.Groups, "idp:developers") {
 				t.Errorf("the API server takes the program for %s of %q, %v", user.Username, user.Groups, err)

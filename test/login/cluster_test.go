@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // trust is the configuration by which the cluster believes the provider, but for tokens whose number it refuses.
@@ -90,16 +91,10 @@ var reloads = regexp.MustCompile(`(?m)^apiserver_authentication_config_controlle
 // reloaded is how often the API server has taken a new configuration.
 func (c *cluster) reloaded(t *testing.T) float64 {
 	t.Helper()
-	metrics, err := c.get(t.Context(), "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := testkit.Need(c.get(t.Context(), "/metrics"))(t)
 	total := 0.0
 	for _, match := range reloads.FindAllSubmatch(metrics, -1) {
-		n, err := strconv.ParseFloat(string(match[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := testkit.Need(strconv.ParseFloat(string(match[1]), 64))(t)
 		total += n
 	}
 	return total
@@ -109,9 +104,7 @@ func (c *cluster) reloaded(t *testing.T) float64 {
 func (c *cluster) refuse(t *testing.T, number string) {
 	t.Helper()
 	before := c.reloaded(t)
-	if err := c.write(strconv.Quote(number)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.write(strconv.Quote(number)))
 	waitFor(t, func() error {
 		if c.reloaded(t) == before {
 			return errors.New("the API server has not read its configuration anew")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Documents have blocks that need a browser, and a person who logs in.
@@ -31,9 +32,6 @@ func TestDocumentsWithABrowser(t *testing.T) {
 // goCache is where Go keeps what it has compiled, which is not made anew in the home of the test.
 func goCache(t *testing.T) string {
 	t.Helper()
-	path, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.Need(exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output())(t)
 	return strings.TrimSpace(string(path))
 }

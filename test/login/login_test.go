@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
@@ -23,11 +24,7 @@ func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source 
 	if change != nil {
 		change(&config)
 	}
-	s, err := oidc.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Need(oidc.New(config))(t)
 }
 
 func obtain(t *testing.T, s *oidc.Source, who screen, state json.RawMessage) (credential.Credential, json.RawMessage, error) {
@@ -52,18 +49,14 @@ func TestLogIn(t *testing.T) {
 		"public": nil,
 		"confidential": func(c *oidc.Config) {
 			c.ClientID, c.ClientSecretFile = "confidential", filepath.Join(t.TempDir(), "secret")
-			if err := os.WriteFile(c.ClientSecretFile, []byte("only-for-tests\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(c.ClientSecretFile, []byte("only-for-tests\n"), 0o600))
 		},
 	} {
 		t.Run(client, func(t *testing.T) {
 			s := p.source(t, change)
 			alice := screen{person: &person{t: t, does: "agree"}}
 			got, state, err := obtain(t, s, alice, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got.Token.IsZero() || time.Until(got.Expires) < 4*time.Minute || time.Until(got.Expires) > 6*time.Minute {
 				t.Errorf("expires %s", got.Expires)
 			}
@@ -87,9 +80,7 @@ func TestLogIn(t *testing.T) {
 					t.Error("the refresh token that was used is kept")
 				}
 			}
-			if err := s.Revoke(t.Context(), state); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.Revoke(t.Context(), state))
 			_, forgotten, err := obtain(t, s, nobody, state)
 			if !errors.Is(err, credential.ErrNeedsPerson) || string(forgotten) != "null" {
 				t.Errorf("after the logout: %v", err)
@@ -116,9 +107,7 @@ func TestDeviceCode(t *testing.T) {
 	alice := screen{person: &person{t: t, does: "agree"}, noBrowser: true}
 	s := p.source(t, nil)
 	_, state, err := obtain(t, s, alice, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if shown := alice.page(); !strings.Contains(shown.Text, "Sign-in Success") {
 		t.Errorf("the browser shows %q", shown.Text)
 	}

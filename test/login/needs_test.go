@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // missing skips a test that needs what is not here. With CI set, it fails instead if the program can be installed.
@@ -21,10 +22,7 @@ func missing(t *testing.T, what string) {
 // needPrograms skips a test without what programs.sh installs.
 func needPrograms(t *testing.T) {
 	t.Helper()
-	wanted, err := os.ReadFile("testdata/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := testkit.Need(os.ReadFile("testdata/package-lock.json"))(t)
 	if installed, err := os.ReadFile("testdata/node_modules/.installed"); err != nil || string(installed) != string(wanted) {
 		missing(t, "a certified OpenID provider")
 	}

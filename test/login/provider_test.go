@@ -24,11 +24,7 @@ type provider struct {
 func theProvider(t *testing.T) *provider {
 	t.Helper()
 	needPrograms(t)
-	p, err := sharedProvider()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.Need(sharedProvider())(t)
 }
 
 func startProvider() (*provider, error) {
@@ -65,9 +61,7 @@ type counts map[string]int
 func (p *provider) count(t *testing.T) counts {
 	t.Helper()
 	now := counts{}
-	if err := p.ask(map[string]string{"do": "count"}, &now); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.ask(map[string]string{"do": "count"}, &now))
 	return now
 }
 
@@ -86,7 +80,5 @@ func (p *provider) isDown(t *testing.T, down bool) {
 		t.Cleanup(func() { p.isDown(t, false) })
 	}
 	var done struct{}
-	if err := p.ask(map[string]string{"do": do}, &done); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.ask(map[string]string{"do": do}, &done))
 }

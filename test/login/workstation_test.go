@@ -49,9 +49,7 @@ func newWorkstation(t *testing.T, does string) *workstation {
 	config.Clusters["work"] = &clientcmdapi.Cluster{Server: d.cluster.admin.Host, CertificateAuthorityData: d.cluster.admin.CAData}
 	config.Contexts["work"] = &clientcmdapi.Context{Cluster: "work"}
 	config.CurrentContext = "work"
-	if err := clientcmd.WriteToFile(*config, d.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, clientcmd.WriteToFile(*config, d.kubeconfig))
 	d.putBrowser()
 	return d
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A session that is over is opened again, and the request whose handshake it failed is sent by the new one.
@@ -25,9 +26,7 @@ func TestSessionIsOver(t *testing.T) {
 			w := newAwayWorld(t, version)
 			w.works()
 			raw := newSession(t, w.token)
-			if err := raw.CloseAllSessions(raw.slot); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, raw.CloseAllSessions(raw.slot))
 			w.clock.Advance(time.Second) // past the pause between two runs
 			w.works()
 			if runs := w.provider.runs.Load(); runs != 2 {
@@ -44,9 +43,7 @@ func TestTokenIsTakenAway(t *testing.T) {
 			w := newAwayWorld(t, version)
 			w.works()
 			drawer := t.TempDir()
-			if err := os.Rename(w.folder, filepath.Join(drawer, "token")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Rename(w.folder, filepath.Join(drawer, "token")))
 			w.clock.Advance(time.Second) // past the pause between two runs
 			var device pkcs11.Error
 			if err := w.fails(); !errors.As(err, new(*execcredential.SignError)) || !errors.As(err, &device) || !strings.Contains(err.Error(), `open token "`) {
@@ -61,9 +58,7 @@ func TestTokenIsTakenAway(t *testing.T) {
 					t.Fatalf("error %v, want that the token is not opened again at once", err)
 				}
 			}
-			if err := os.Rename(filepath.Join(drawer, "token"), w.folder); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Rename(filepath.Join(drawer, "token"), w.folder))
 			w.clock.Advance(time.Minute)
 			w.works()
 		})
@@ -82,10 +77,7 @@ type awayWorld struct {
 
 func newAwayWorld(t *testing.T, version uint16) *awayWorld {
 	t.Helper()
-	before, err := filepath.Glob(filepath.Join(tokens, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testkit.Need(filepath.Glob(filepath.Join(tokens, "*")))(t)
 	w := &awayWorld{t: t, token: newToken(t, "P-256", "key"), clock: exectest.NewClock(time.Now())}
 	enrol(t, w.token, "jane")
 	after, err := filepath.Glob(filepath.Join(tokens, "*"))

@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/clientgo"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // handshakes are made at once.
@@ -48,9 +49,7 @@ func TestClient(t *testing.T) {
 						})
 					}
 					group.Wait()
-					if err := errors.Join(errs...); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, errors.Join(errs...))
 					if provider.runs.Load() != 1 || provider.signatures.Load() != handshakes {
 						t.Errorf("the token was opened %d times, want once; it signed %d times, want %d", provider.runs.Load(), provider.signatures.Load(), handshakes)
 					}
@@ -65,18 +64,9 @@ func TestClientGo(t *testing.T) {
 	token := newToken(t, "P-256", "key")
 	enrol(t, token, "jane", "developers")
 	source := newPool(t, execcredential.Options{}).SourceOf(token)
-	config, err := clientgo.ConfigFor(source, rest.AnonymousClientConfig(shared.admin))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Need(clientgo.ConfigFor(source, rest.AnonymousClientConfig(shared.admin)))(t)
+	client := testkit.Need(kubernetes.NewForConfig(config))(t)
+	review := testkit.Need(client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}))(t)
 	if user := review.Status.UserInfo; user.Username != "jane" || !slices.Contains(user.Groups, "developers") {
 		t.Errorf("the server saw %+v", user)
 	}
@@ -86,9 +76,7 @@ func TestClientGo(t *testing.T) {
 func TestRotation(t *testing.T) {
 	first := newToken(t, "P-256", "first")
 	enrol(t, first, "jane")
-	if err := addKey(first, "RSA 2048", "second"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, addKey(first, "RSA 2048", "second"))
 	second := *first
 	second.Label, second.opened = "second", nil
 	enrol(t, &second, "jane-2")

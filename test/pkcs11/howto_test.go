@@ -7,20 +7,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The code of the how-to is that of the files which it names, word for word, so that it is what these tests run.
 func TestHowto(t *testing.T) {
-	content, err := os.ReadFile("../../docs/howto/keys-in-a-device.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile("../../docs/howto/keys-in-a-device.md"))(t)
 	var code strings.Builder
 	for _, file := range []string{"token.go", "example_test.go", "tpm_test.go"} {
-		part, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part := testkit.Need(os.ReadFile(file))(t)
 		code.Write(part)
 		if !strings.Contains(string(content), "test/pkcs11/"+file) {
 			t.Errorf("it does not name %s", file)

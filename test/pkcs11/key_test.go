@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/miekg/pkcs11"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The keys of these tests are where they belong: their private values cannot be read, and never could be.
@@ -15,14 +17,10 @@ func TestKeyStaysInItsToken(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			token := newToken(t, kind, "key")
-			if _, err := token.open(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Need(token.open())(t)
 			raw := newSession(t, token)
 			find := []*pkcs11.Attribute{pkcs11.NewAttribute(pkcs11.CKA_CLASS, pkcs11.CKO_PRIVATE_KEY)}
-			if err := raw.FindObjectsInit(raw.session, find); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, raw.FindObjectsInit(raw.session, find))
 			keys, _, err := raw.FindObjects(raw.session, 2)
 			if err := errors.Join(err, raw.FindObjectsFinal(raw.session)); err != nil || len(keys) != 1 {
 				t.Fatalf("%d private keys, error %v", len(keys), err)
@@ -54,10 +52,7 @@ func newSession(t *testing.T, token *Token) raw {
 	t.Helper()
 	r := raw{Ctx: pkcs11.New(driver)}
 	t.Cleanup(r.Destroy)
-	slots, err := r.GetSlotList(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slots := testkit.Need(r.GetSlotList(true))(t)
 	for _, slot := range slots {
 		info, err := r.GetTokenInfo(slot)
 		if err != nil {

@@ -32,27 +32,19 @@ import (
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A restricted key of a TPM signs only what the TPM has hashed itself. The library requests signatures of messages, as crypto/tls
 // does, and not of digests; and it finds the key again after the TPM was away.
 func TestRestrictedKeyOfATPM(t *testing.T) {
 	machine := newMachine(t)
-	key, err := machine.key()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(machine.key())(t)
 	if _, err := key.Sign(nil, make([]byte, 32), crypto.SHA256); !errors.Is(err, tpm2.TPMRCTicket) {
 		t.Fatalf("the key is not restricted: for a digest from elsewhere, it returns %v", err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "machine", Organization: []string{"machines"}}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := shared.sign(t.Context(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := testkit.Need(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "machine", Organization: []string{"machines"}}}, key))(t)
+	signed := testkit.Need(shared.sign(t.Context(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})))(t)
 	block, _ := pem.Decode(signed)
 	clock := exectest.NewClock(time.Now())
 	source := newPool(t, execcredential.Options{Clock: clock}).SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
@@ -98,9 +90,7 @@ func newMachine(t *testing.T) *machine {
 		skip(t, "swtpm is missing; install it (apt-get install swtpm)")
 	}
 	dir, err := os.MkdirTemp("", "tpm") // whose name is short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	m := &machine{dir: dir}
 	m.start(t)
@@ -115,9 +105,7 @@ func (m *machine) start(t *testing.T) {
 	t.Helper()
 	_ = os.Remove(m.socket())
 	cmd := exec.Command("swtpm", "socket", "--tpm2", "--tpmstate", "dir="+m.dir, "--server", "type=unixio,path="+m.socket(), "--flags", "not-need-init,startup-clear")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	m.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

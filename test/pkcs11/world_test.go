@@ -22,17 +22,16 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // kinds of keys that both devices and Kubernetes know.
 var kinds = map[string]func(*crypto11.Context, string) error{
 	"P-256": func(c *crypto11.Context, label string) error {
-		_, err := c.GenerateECDSAKeyPairWithLabel([]byte(label), []byte(label), elliptic.P256())
-		return err
+		return testkit.Err(c.GenerateECDSAKeyPairWithLabel([]byte(label), []byte(label), elliptic.P256()))
 	},
 	"RSA 2048": func(c *crypto11.Context, label string) error {
-		_, err := c.GenerateRSAKeyPairWithLabel([]byte(label), []byte(label), 2048)
-		return err
+		return testkit.Err(c.GenerateRSAKeyPairWithLabel([]byte(label), []byte(label), 2048))
 	},
 }
 
@@ -42,10 +41,7 @@ func newToken(t *testing.T, kind, label string) *Token {
 	if missing != nil {
 		skip(t, missing.Error())
 	}
-	token, err := makeToken(kind, label)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := testkit.Need(makeToken(kind, label))(t)
 	t.Cleanup(func() { _ = token.Close() })
 	return token
 }
@@ -71,26 +67,15 @@ func addKey(token *Token, kind, label string) error {
 // enrol gets the token a certificate for a user.
 func enrol(t *testing.T, token *Token, user string, groups ...string) {
 	t.Helper()
-	request, err := token.Request(user, groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := shared.sign(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := token.Keep(certificate); err != nil {
-		t.Fatal(err)
-	}
+	request := testkit.Need(token.Request(user, groups...))(t)
+	certificate := testkit.Need(shared.sign(t.Context(), request))(t)
+	testkit.Must(t, token.Keep(certificate))
 }
 
 // newPool is closed before the tokens whose keys it uses.
 func newPool(t *testing.T, options execcredential.Options) *execcredential.Pool {
 	t.Helper()
-	pool, err := execcredential.NewPool(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := testkit.Need(execcredential.NewPool(options))(t)
 	t.Cleanup(func() { _ = pool.Close() })
 	return pool
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/test/sdk/sts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // cloudRegistry is the registry of images of a cloud, and the requests by which its password is got.
@@ -65,10 +66,7 @@ func cloudRegistries() []cloudRegistry {
 // registry is the one of a node, which may be handed tokens for two audiences.
 func (c cloudRegistry) registry(t *testing.T, w *world) registry.Registry {
 	t.Helper()
-	config, err := registry.Parse(fmt.Appendf(nil, `registries: [{images: %s, audiences: [%q, another], exchange: %s}]`, c.images, c.cloud.audience, fmt.Sprintf(c.exchange, w.authority)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Need(registry.Parse(fmt.Appendf(nil, `registries: [{images: %s, audiences: [%q, another], exchange: %s}]`, c.images, c.cloud.audience, fmt.Sprintf(c.exchange, w.authority))))(t)
 	found, _ := config.Of(c.images + "/cart")
 	return found
 }
@@ -92,10 +90,7 @@ func TestCloudRegistries(t *testing.T) {
 	for _, c := range cloudRegistries() {
 		t.Run(c.cloud.name, func(t *testing.T) {
 			before := time.Now()
-			got, err := c.registry(t, w).Credentials(t.Context(), c.token(t, w, asItIs), time.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testkit.Need(c.registry(t, w).Credentials(t.Context(), c.token(t, w, asItIs), time.Now))(t)
 			granted, known := w.sts.Session(got.Password.Reveal())
 			if !known || !strings.HasPrefix(granted.Principal, c.cloud.principal) || got.Username != c.username {
 				t.Errorf("%s for %+v, %v", got.Username, granted, known)
@@ -106,7 +101,7 @@ func TestCloudRegistries(t *testing.T) {
 			}
 
 			// The error for a refusal has the advice for that cloud.
-			_, err = c.registry(t, w).Credentials(t.Context(), c.token(t, w, func(r *issuer.Request) { r.Audiences = []string{"another"} }), time.Now)
+			_, err := c.registry(t, w).Credentials(t.Context(), c.token(t, w, func(r *issuer.Request) { r.Audiences = []string{"another"} }), time.Now)
 			if err == nil || !strings.Contains(err.Error(), "https://"+c.hosts[0]+"/") || !strings.Contains(err.Error(), c.distrusted) {
 				t.Errorf("another audience: %v", err)
 			}
@@ -235,9 +230,7 @@ func TestRequestsOfCloudRegistries(t *testing.T) {
 			for field, values := range forms[ofSDK] {
 				switch field {
 				case "Timestamp":
-					if _, err := time.Parse(time.RFC3339, values[0]); err != nil {
-						t.Error(err)
-					}
+					testkit.Expect(t, testkit.Err(time.Parse(time.RFC3339, values[0])))
 				case "RoleSessionName": // Alibaba's SDK has one of its own
 					if values[0] != "cart" || want.Get(field) == "" {
 						t.Errorf("the session is %q, the SDK has %q", values, want[field])

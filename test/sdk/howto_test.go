@@ -9,16 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The how-to of each cloud declares an identity that its adapter takes, and names every file and variable that pods get.
 func TestHowtos(t *testing.T) {
 	for _, c := range clouds() {
 		t.Run(c.String(), func(t *testing.T) {
-			content, err := os.ReadFile("../../docs/howto/" + c.name + ".md")
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := testkit.Need(os.ReadFile("../../docs/howto/" + c.name + ".md"))(t)
 			_, declared, found := strings.Cut(string(content), "<<EOF\n")
 			declared, _, closed := strings.Cut(declared, "\n> EOF")
 			if !found || !closed {
@@ -33,17 +31,9 @@ func TestHowtos(t *testing.T) {
 					}
 				}
 			}
-			if err := yaml.Unmarshal([]byte(strings.ReplaceAll(strings.TrimPrefix(declared, "> "), "\n> ", "\n")), &identity); err != nil {
-				t.Fatal(err)
-			}
-			providerConfig, err := yaml.Marshal(identity.Spec.TargetSystem.ProviderConfig)
-			if err != nil {
-				t.Fatal(err)
-			}
-			asJSON, err := yaml.YAMLToJSON(providerConfig)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, yaml.Unmarshal([]byte(strings.ReplaceAll(strings.TrimPrefix(declared, "> "), "\n> ", "\n")), &identity))
+			providerConfig := testkit.Need(yaml.Marshal(identity.Spec.TargetSystem.ProviderConfig))(t)
+			asJSON := testkit.Need(yaml.YAMLToJSON(providerConfig))(t)
 			if identity.Spec.TargetSystem.Type != c.name || !slices.Equal(identity.Spec.Audiences, []string{c.audience}) {
 				t.Errorf("its identity is for %s, with audiences %q; want %s and %q", identity.Spec.TargetSystem.Type, identity.Spec.Audiences, c.name, c.audience)
 			}

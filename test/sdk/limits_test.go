@@ -7,6 +7,7 @@ import (
 
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A token of the longest lifetime that the adapter allows is accepted until shortly before its end, and so is one that was
@@ -22,10 +23,7 @@ func TestLongestLifetime(t *testing.T) {
 			t.Run(c.String()+"/used after "+used.String(), func(t *testing.T) {
 				asked := request(c)
 				asked.Lifetime = longest
-				token, err := w.plane.Issue(asked, time.Now().Add(-used))
-				if err != nil {
-					t.Fatal(err)
-				}
+				token := testkit.Need(w.plane.Issue(asked, time.Now().Add(-used)))(t)
 				pod := newPod(t, c, w.authority)
 				pod.deliver(t, token.Token)
 				pod.start(t)
@@ -47,10 +45,7 @@ func TestLongestLifetime(t *testing.T) {
 		t.Run(c.String()+"/beyond", func(t *testing.T) {
 			asked := request(c)
 			beyond.change(&asked)
-			token, err := w.plane.Issue(asked, time.Now().Add(-beyond.used))
-			if err != nil {
-				t.Fatal(err)
-			}
+			token := testkit.Need(w.plane.Issue(asked, time.Now().Add(-beyond.used)))(t)
 			pod := newPod(t, c, w.authority)
 			pod.deliver(t, token.Token)
 			pod.start(t)

@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -104,28 +105,17 @@ func (w *world) startStore(t *testing.T, subject identity.Subject) {
 	}
 	data, certificates := t.TempDir(), t.TempDir()
 	for name, text := range map[string][]byte{"public.crt": w.certificate.PEM(), "private.key": w.certificate.KeyPEM()} {
-		if err := os.WriteFile(filepath.Join(certificates, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(certificates, name), text, 0o600))
 	}
-	authority, err := os.ReadFile(w.authority)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(certificates, "CAs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(certificates, "CAs", "ca.crt"), authority, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	authority := testkit.Need(os.ReadFile(w.authority))(t)
+	testkit.Must(t, os.MkdirAll(filepath.Join(certificates, "CAs"), 0o755))
+	testkit.Must(t, os.WriteFile(filepath.Join(certificates, "CAs", "ca.crt"), authority, 0o644))
 	start := func(more ...string) (stop func()) {
 		command := exec.Command(program, "server", "--address", "127.0.0.1:9000", "--certs-dir", certificates, data)
 		command.Env = append([]string{"HOME=" + t.TempDir(), "MINIO_ROOT_USER=" + storeUser, "MINIO_ROOT_PASSWORD=" + storeUser, "MINIO_BROWSER=off", "MINIO_UPDATE=off"}, more...)
 		var log bytes.Buffer
 		command.Stdout, command.Stderr = &log, &log
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, command.Start())
 		ended := make(chan error, 1)
 		go func() { ended <- command.Wait() }()
 		w.await(t, ended, &log)
@@ -192,10 +182,7 @@ func (w *world) storeRequest(t *testing.T, method, path string, body []byte) (st
 // A store that is compatible with AWS takes tokens, and gives what the subject of the token may have.
 func TestStore(t *testing.T) {
 	w := newWorld(t)
-	subject, err := identity.NewSubject("shop", "cart-aws", workloadIdentity("aws").UID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	subject := testkit.Need(identity.NewSubject("shop", "cart-aws", workloadIdentity("aws").UID))(t)
 	w.startStore(t, subject)
 	for _, c := range storeClouds() {
 		for name, asked := range map[string]struct {
@@ -224,10 +211,7 @@ func TestStore(t *testing.T) {
 // The profile of a token Secret names the store, too. The SDK for Go takes it for S3, but exchanges the token where a variable points.
 func TestStoreOfSecret(t *testing.T) {
 	w := newWorld(t)
-	subject, err := identity.NewSubject("shop", "cart-aws", workloadIdentity("aws").UID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	subject := testkit.Need(identity.NewSubject("shop", "cart-aws", workloadIdentity("aws").UID))(t)
 	w.startStore(t, subject)
 	for _, c := range storeClouds() {
 		t.Run(c.String(), func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // pod is a process with the files and variables that an adapter gives to pods, and with nothing else.
@@ -50,9 +51,7 @@ func newPod(t *testing.T, c cloud, authority string) *pod {
 // newPodAt is newPod with the volume at a place.
 func newPodAt(t *testing.T, c cloud, place target.Place, authority string) *pod {
 	t.Helper()
-	if err := os.RemoveAll(place.Dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(place.Dir))
 	return &pod{cloud: c, place: place, injection: config(t, c.name, c.providerConfig).Injection(place), authority: authority}
 }
 
@@ -67,35 +66,22 @@ func (p *pod) deliver(t *testing.T, token identity.Token) {
 			}
 		}
 	}
-	if err := os.MkdirAll(p.place.Dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	folder, err := os.MkdirTemp(p.place.Dir, "..version")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(p.place.Dir, 0o755))
+	folder := testkit.Need(os.MkdirTemp(p.place.Dir, "..version"))(t)
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	link, next := filepath.Join(p.place.Dir, "..data"), filepath.Join(p.place.Dir, "..data_tmp")
 	before, _ := os.Readlink(link)
-	if err := os.Symlink(filepath.Base(folder), next); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(filepath.Base(folder), next))
+	testkit.Must(t, os.Rename(next, link))
 	for name := range files {
 		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(p.place.Dir, name)); err != nil && !os.IsExist(err) {
 			t.Fatal(err)
 		}
 	}
 	if before != "" {
-		if err := os.RemoveAll(filepath.Join(p.place.Dir, before)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.RemoveAll(filepath.Join(p.place.Dir, before)))
 	}
 }
 
@@ -119,17 +105,9 @@ func (p *pod) start(t *testing.T, more ...string) {
 	}
 	var stderr strings.Builder
 	command.Stderr = &stderr
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := testkit.Need(command.StdinPipe())(t)
+	stdout := testkit.Need(command.StdoutPipe())(t)
+	testkit.Must(t, command.Start())
 	p.stdin, p.stdout = stdin, bufio.NewReader(stdout)
 	t.Cleanup(func() {
 		_ = stdin.Close()
@@ -142,16 +120,10 @@ func (p *pod) start(t *testing.T, more ...string) {
 // ask lets the container get credentials.
 func (p *pod) ask(t *testing.T) answer {
 	t.Helper()
-	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Need(io.WriteString(p.stdin, "\n"))(t)
 	line, err := p.stdout.ReadBytes('\n')
-	if err != nil {
-		t.Fatalf("read the answer of the container: %v", err)
-	}
+	testkit.Must(t, err, "read the answer of the container")
 	var got answer
-	if err := json.Unmarshal(line, &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(line, &got))
 	return got
 }

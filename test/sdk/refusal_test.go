@@ -8,15 +8,13 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/test/sdk/plane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A token that the cloud must refuse gives no credentials, and the SDK returns the cloud's reason.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
-	stranger, err := plane.New(issuerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := testkit.Need(plane.New(issuerURL))(t)
 	for _, c := range clouds() {
 		cases := map[string]struct {
 			change func(*issuer.Request)
@@ -45,10 +43,7 @@ func TestRefusals(t *testing.T) {
 				if refused.at.IsZero() {
 					refused.at = time.Now()
 				}
-				token, err := refused.by.Issue(asked, refused.at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				token := testkit.Need(refused.by.Issue(asked, refused.at))(t)
 				before := len(w.sts.Grants())
 				pod := newPod(t, c, w.authority)
 				pod.deliver(t, token.Token)

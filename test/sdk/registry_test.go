@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/registry"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The password of Google Artifact Registry is an access token that Google makes of the identity's token, for the pool or for a service
@@ -16,10 +17,7 @@ func TestArtifactRegistry(t *testing.T) {
 	w := newWorld(t)
 	of := func(settings string) registry.Registry {
 		t.Helper()
-		config, err := registry.Parse(fmt.Appendf(nil, `registries: [{images: europe-docker.pkg.dev/shop, audiences: ["//iam.googleapis.com/%[1]s", another], exchange: google-artifact-registry, settings: {provider: %[1]s, caFile: %[2]q%[3]s}}]`, googleProvider, w.authority, settings))
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := testkit.Need(registry.Parse(fmt.Appendf(nil, `registries: [{images: europe-docker.pkg.dev/shop, audiences: ["//iam.googleapis.com/%[1]s", another], exchange: google-artifact-registry, settings: {provider: %[1]s, caFile: %[2]q%[3]s}}]`, googleProvider, w.authority, settings)))(t)
 		found, _ := config.Of("europe-docker.pkg.dev/shop/images/cart")
 		return found
 	}
@@ -30,10 +28,7 @@ func TestArtifactRegistry(t *testing.T) {
 		return registry.Token{Value: issued.Token, Expires: time.Now().Add(time.Hour)}
 	}
 	for settings, principal := range map[string]string{"": "/subject/", ", serviceAccount: " + googleAccount: googleAccount} {
-		got, err := of(settings).Credentials(t.Context(), token(func(*issuer.Request) {}), time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Need(of(settings).Credentials(t.Context(), token(func(*issuer.Request) {}), time.Now))(t)
 		granted, known := w.sts.Session(got.Password.Reveal())
 		if !known || !strings.Contains(granted.Principal, principal) || got.Username != "oauth2accesstoken" || got.Expires.IsZero() {
 			t.Errorf("%q: %+v for %+v, %v", settings, got, granted, known)

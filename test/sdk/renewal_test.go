@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A program that runs for long keeps its credentials: across a renewal of the token, across the rotation of the key, and
@@ -27,9 +28,7 @@ func TestRenewalAndRotation(t *testing.T) {
 			w.granted(t, c, pod.ask(t), read)
 
 			for _, algorithm := range []identity.Algorithm{identity.RS256, identity.ES256} {
-				if err := w.plane.Rotate(algorithm); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, w.plane.Rotate(algorithm))
 			}
 			// The pod still has the token of the key that signs no more.
 			w.granted(t, c, pod.ask(t), read)

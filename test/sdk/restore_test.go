@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/test/sdk/plane"
 	"github.com/credence-id/credence/test/sdk/sts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // clusterPort is that of the clusters, one after the other: so they have the same issuer. The network is the tests' own.
@@ -35,12 +36,8 @@ func (p *wholePlane) end(t *testing.T) {
 	if out, err := exec.Command(built("credence"), "down", "--dir", p.folder).CombinedOutput(); err != nil { // also in a cleanup
 		t.Errorf("down: %v\n%s", err, out)
 	}
-	if err := os.RemoveAll(p.folder); err != nil {
-		t.Error(err)
-	}
-	if err := os.Mkdir(p.folder, 0o700); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, os.RemoveAll(p.folder))
+	testkit.Expect(t, os.Mkdir(p.folder, 0o700))
 }
 
 func (p *wholePlane) run(t *testing.T, stdin, program string, arguments ...string) string {
@@ -87,13 +84,8 @@ func (p *wholePlane) token(t *testing.T, c cloud) plane.Issued {
 	}
 	var found struct{ Kid, Jti, Sub string }
 	for _, part := range parts[:2] {
-		decoded, err := base64.RawURLEncoding.DecodeString(part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(decoded, &found); err != nil {
-			t.Fatal(err)
-		}
+		decoded := testkit.Need(base64.RawURLEncoding.DecodeString(part))(t)
+		testkit.Must(t, json.Unmarshal(decoded, &found))
 	}
 	return plane.Issued{Token: identity.NewToken(text), ID: found.Jti, KeyID: identity.KeyID(found.Kid), Subject: identity.Subject(found.Sub)}
 }
@@ -109,9 +101,7 @@ func TestProgramsGoOnInANewCluster(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(described, &endpoints)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := newClouds(t, nil, func(c cloud) sts.Trust {
 		subject := p.run(t, "", "kubectl", "get", "wi", workloadIdentity(c.name).Name, "-n", "shop", "-o", "jsonpath={.status.sub}")
 		return sts.Trust{Issuer: endpoints.Issuer, Audience: c.audience, Subject: subject}

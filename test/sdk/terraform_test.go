@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // module is the blocks of the files of one folder, by address, such as data.aws_iam_openid_connect_provider.x.
@@ -150,10 +151,7 @@ func TestTerraform(t *testing.T) {
 				if system == "gcp" && workload.Name == "till" {
 					i.ProviderConfig = []byte(direct)
 				}
-				text, err := targets.WriteTrust(system, trust.Terraform, i)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Need(targets.WriteTrust(system, trust.Terraform, i))(t)
 				if !strings.Contains(text, i.Subject) {
 					t.Errorf("nothing names the subject %s:\n%s", i.Subject, text)
 				}
@@ -165,10 +163,7 @@ func TestTerraform(t *testing.T) {
 			if system == "azure" {
 				return // where identities share nothing
 			}
-			text, err := targets.WriteTrust(system, trust.Provider, all[0], all[1:]...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Need(targets.WriteTrust(system, trust.Provider, all[0], all[1:]...))(t)
 			for n := range all {
 				if audience := fmt.Sprintf("audience-%d", n); system != "vault" && !strings.Contains(text, audience) { // there, roles have audiences
 					t.Errorf("what all share lacks %s:\n%s", audience, text)
@@ -190,10 +185,7 @@ func TestTerraformPolicy(t *testing.T) {
 		Namespace: "shop", Name: "cart", Type: "aws", Issuer: issuerURL, Audiences: []string{"one", `${x}"`}, Subject: "gardener.cloud:workloadidentity:shop:cart:12b580fe",
 		ProviderConfig: []byte(awsCloud().providerConfig),
 	}
-	text, err := targets.WriteTrust("aws", trust.Terraform, i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(targets.WriteTrust("aws", trust.Terraform, i))(t)
 	configuration := module{}
 	configuration.add(t, "cart", text)
 	const provider = "arn:aws:iam::112233445566:oidc-provider/identity.example.com/shop"

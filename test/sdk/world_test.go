@@ -46,15 +46,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	requireIsolation(t)
-	tokens, err := plane.New(issuerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := testkit.Need(plane.New(issuerURL))(t)
 	return newClouds(t, tokens, func(c cloud) sts.Trust {
-		subject, err := identity.NewSubject(workloadIdentity(c.name).Namespace, workloadIdentity(c.name).Name, workloadIdentity(c.name).UID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		subject := testkit.Need(identity.NewSubject(workloadIdentity(c.name).Namespace, workloadIdentity(c.name).Name, workloadIdentity(c.name).UID))(t)
 		return sts.Trust{Issuer: issuerURL, Audience: c.audience, Subject: string(subject)}
 	})
 }
@@ -73,10 +67,7 @@ func newClouds(t *testing.T, tokens *plane.Plane, trust func(cloud) sts.Trust) *
 		Google:     []sts.GoogleProvider{{Name: googleProvider, Trust: trust(googleCloud()), ServiceAccounts: []string{googleAccount}}},
 		Alibaba:    []sts.AlibabaRole{{ARN: alibabaRole, ProviderARN: alibabaProvider, Trust: trust(alibabaCloud())}},
 	})
-	listener, err := tls.Listen("tcp", "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{w.certificate.TLS()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(tls.Listen("tcp", "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{w.certificate.TLS()}}))(t)
 	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Host == issuerHost && tokens != nil {
 			tokens.Documents().ServeHTTP(rw, r)
@@ -111,20 +102,14 @@ func request(c cloud) issuer.Request {
 // issue signs a token now.
 func (w *world) issue(t *testing.T, request issuer.Request) plane.Issued {
 	t.Helper()
-	issued, err := w.plane.Issue(request, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return issued
+	return testkit.Need(w.plane.Issue(request, time.Now()))(t)
 }
 
 // serving returns a certificate for names, and writes the one that signed it to a file.
 func serving(t *testing.T, file string, names []string) (*testkit.Certificate, *x509.CertPool) {
 	t.Helper()
 	authority := testkit.NewCertificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IsCA: true}, nil)
-	if err := os.WriteFile(file, authority.PEM(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, authority.PEM(), 0o644))
 	return testkit.NewCertificate(t, x509.Certificate{
 		SerialNumber: big.NewInt(2), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, authority), authority.Pool()

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func create(ctx context.Context, t *testing.T, s storage.Interface, namespace, name string) *example.Pod {
 	t.Helper()
 	out := &example.Pod{}
 	pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := s.Create(ctx, "/pods/"+namespace+"/"+name, pod, out, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Create(ctx, "/pods/"+namespace+"/"+name, pod, out, 0))
 	return out
 }
 
@@ -29,10 +29,7 @@ func TestWatchGoesOnAfterARestartOfTheHost(t *testing.T) {
 	startHost(t)
 	ctx, s := setup(t)
 	first := create(ctx, t, s, "a", "before")
-	w, err := s.Watch(ctx, "/pods/", storage.ListOptions{ResourceVersion: first.ResourceVersion, Predicate: storage.Everything, Recursive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Need(s.Watch(ctx, "/pods/", storage.ListOptions{ResourceVersion: first.ResourceVersion, Predicate: storage.Everything, Recursive: true}))(t)
 	defer w.Stop()
 	create(ctx, t, s, "a", "one")
 	expect(t, w, "one")
@@ -52,9 +49,7 @@ func TestWatchGoesOnAfterARestartOfTheHost(t *testing.T) {
 		t.Fatal("no event of two")
 	}
 	list := &example.PodList{}
-	if err := s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, list))
 	if len(list.Items) != 3 {
 		t.Errorf("after the restart there are %d objects, want 3", len(list.Items))
 	}
@@ -90,9 +85,7 @@ func TestPagesOfLongNames(t *testing.T) {
 			predicate := storage.Everything
 			predicate.Limit, predicate.Continue = limit, next
 			list := &example.PodList{}
-			if err := s.GetList(ctx, "/pods/"+namespace, storage.ListOptions{Predicate: predicate, Recursive: true}, list); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.GetList(ctx, "/pods/"+namespace, storage.ListOptions{Predicate: predicate, Recursive: true}, list))
 			for _, pod := range list.Items {
 				got = append(got, pod.Name)
 			}
@@ -113,9 +106,7 @@ func TestForeignRecord(t *testing.T) {
 	ctx, s := setup(t)
 	create(ctx, t, s, "a", "one")
 	body := `{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"mallory","labels":{"storage.credence.dev/resource":"pods","storage.credence.dev/namespace":"a"}},"key":"/pods/a/one","value":"e30="}`
-	if err := host.CoreV1().RESTClient().Post().AbsPath(recordsPath).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, host.CoreV1().RESTClient().Post().AbsPath(recordsPath).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error())
 	err := s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, &example.PodList{})
 	if err == nil || !strings.Contains(err.Error(), `"mallory"`) {
 		t.Errorf("a list with a foreign record: %v", err)

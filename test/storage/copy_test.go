@@ -36,14 +36,8 @@ var objects = map[string]string{
 // embeddedEtcd runs an etcd as an API server does, until the test or stop ends it.
 func embeddedEtcd(t *testing.T, dir string) (client *clientv3.Client, endpoint string, stop func()) {
 	t.Helper()
-	etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err = clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	etcd := testkit.Need(storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler)))(t)
+	client = testkit.Need(clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}}))(t)
 	stopped := false
 	stop = func() {
 		if !stopped {
@@ -58,10 +52,7 @@ func embeddedEtcd(t *testing.T, dir string) (client *clientv3.Client, endpoint s
 
 func contents(t *testing.T, client *clientv3.Client) map[string]string {
 	t.Helper()
-	found, err := client.Get(t.Context(), etcdPrefix, clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testkit.Need(client.Get(t.Context(), etcdPrefix, clientv3.WithPrefix()))(t)
 	got := map[string]string{}
 	for _, kv := range found.Kvs {
 		got[strings.TrimPrefix(string(kv.Key), etcdPrefix)] = string(kv.Value)
@@ -71,10 +62,7 @@ func contents(t *testing.T, client *clientv3.Client) map[string]string {
 
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "credence-copy-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Need(os.MkdirTemp("", "credence-copy-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -94,13 +82,9 @@ func TestStorageCopy(t *testing.T) {
 	source := filepath.Join(shortDir(t), "etcd")
 	client, _, stop := embeddedEtcd(t, source)
 	for key, value := range objects {
-		if _, err := client.Put(t.Context(), etcdPrefix+key, value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Need(client.Put(t.Context(), etcdPrefix+key, value))(t)
 	}
-	if _, err := client.Put(t.Context(), "/elsewhere", "not ours"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Need(client.Put(t.Context(), "/elsewhere", "not ours"))(t)
 	if out, err := storageCopy(t, "embedded:"+source, "cluster", kubeconfig); err == nil || !strings.Contains(out, "is in use by another process") {
 		t.Errorf("copy of an etcd in use: %v\n%s", err, out)
 	}
@@ -163,9 +147,7 @@ func TestStorageCopyWithTLS(t *testing.T) {
 	source, again := filepath.Join(folder, "source"), filepath.Join(folder, "again")
 	client, _, stop := embeddedEtcd(t, source)
 	for key, value := range objects {
-		if _, err := client.Put(t.Context(), etcdPrefix+key, value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Need(client.Put(t.Context(), etcdPrefix+key, value))(t)
 	}
 	stop()
 	for _, places := range [][2]string{{"embedded:" + source, "etcd:" + endpoint}, {"etcd:" + endpoint, "embedded:" + again}} {
@@ -182,10 +164,7 @@ func TestStorageCopyWithTLS(t *testing.T) {
 // etcdWithTLS runs an etcd of its own, and returns its URL.
 func etcdWithTLS(t *testing.T, tls transport.TLSInfo) string {
 	t.Helper()
-	port, err := testkit.FreePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Need(testkit.FreePorts(2))(t)
 	address := func(port int) url.URL { return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", port)} }
 	client, peer := address(port), address(port+1)
 	config := embed.NewConfig()
@@ -195,10 +174,7 @@ func etcdWithTLS(t *testing.T, tls transport.TLSInfo) string {
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.ClientTLSInfo, config.PeerTLSInfo = tls, tls
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	etcd, err := embed.StartEtcd(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	etcd := testkit.Need(embed.StartEtcd(config))(t)
 	t.Cleanup(etcd.Close)
 	select {
 	case <-etcd.Server.ReadyNotify():

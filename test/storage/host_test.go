@@ -48,14 +48,9 @@ var quiet = []string{"--apiserver-arg=--etcd-compaction-interval=0", "--apiserve
 func startHost(t *testing.T, arguments ...string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "credence-storage-") // short, for etcd's socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	port, err := testkit.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Need(testkit.FreePorts(1))(t)
 	host.dir, host.arguments = dir, append(append(arguments, quiet...), "--port", strconv.Itoa(port))
 	startAgain(t)
 	plane := host.ControlPlane
@@ -66,14 +61,9 @@ func startHost(t *testing.T, arguments ...string) {
 		counting.next = next
 		return counting
 	})
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(kubernetes.NewForConfig(config))(t)
 	host.Clientset, host.requests, host.etcd = client, counting, "unix://"+filepath.Join(dir, "run", "client.sock")
-	if err := install(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, install(t.Context(), config))
 	testkit.Wait(t, func(context.Context) error { return records().Error() })
 	settled(t)
 }
@@ -108,10 +98,7 @@ func settled(t *testing.T) {
 // startAgain starts the host on what it has stored.
 func startAgain(t *testing.T) {
 	t.Helper()
-	plane, err := controlplane.Start(t.Context(), host.dir, host.arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plane := testkit.Need(controlplane.Start(t.Context(), host.dir, host.arguments...))(t)
 	t.Cleanup(plane.Stop)
 	host.ControlPlane = plane
 }
@@ -145,9 +132,7 @@ func records() rest.Result {
 // empty takes all records away.
 func empty(t *testing.T) {
 	t.Helper()
-	if err := host.CoreV1().RESTClient().Delete().AbsPath(recordsPath).Do(t.Context()).Error(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, host.CoreV1().RESTClient().Delete().AbsPath(recordsPath).Do(t.Context()).Error())
 	testkit.Wait(t, func(context.Context) error {
 		body, err := records().Raw()
 		if err != nil {
@@ -168,23 +153,13 @@ func increaseRV(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	maps := host.CoreV1().ConfigMaps(metav1.NamespaceDefault)
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("written-%d", written.Add(1))}}
-	stored, err := maps.Create(ctx, configMap, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision, err := strconv.ParseInt(stored.ResourceVersion, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return revision
+	stored := testkit.Need(maps.Create(ctx, configMap, metav1.CreateOptions{}))(t)
+	return testkit.Need(strconv.ParseInt(stored.ResourceVersion, 10, 64))(t)
 }
 
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{host.etcd}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(clientv3.New(clientv3.Config{Endpoints: []string{host.etcd}}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -220,13 +195,8 @@ func (r *requests) reset() (pages, ahead int) {
 
 func allRecords(t *testing.T) []storedRecord {
 	t.Helper()
-	body, err := records().Raw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testkit.Need(records().Raw())(t)
 	var list struct{ Items []storedRecord }
-	if err := json.Unmarshal(body, &list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(body, &list))
 	return list.Items
 }

@@ -26,6 +26,7 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const valuePrefix = "test!"
@@ -96,9 +97,7 @@ func setup(t *testing.T) (context.Context, *subject) {
 	config.Transformer = s.transformer
 	newPod, newPods := func() runtime.Object { return &example.Pod{} }, func() runtime.Object { return &example.PodList{} }
 	store, destroy, err := cluster.New(host.CoreV1().RESTClient(), config, newPod, newPods, "/pods/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(destroy)
 	s.Interface = store
 	host.requests.reset()
