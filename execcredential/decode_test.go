@@ -171,10 +171,7 @@ func TestGoodOutput(t *testing.T) {
 		"token with certificate": {output: withStatus(fmt.Sprintf(`{"token":"abc","clientCertificateData":%s,"clientKeyData":%s}`, quoted(certificate), quoted(key))), token: "abc", certificate: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			credential, err := execcredential.Decode([]byte(good.output), execcredential.V1, start)
-			if err != nil {
-				t.Fatal(err)
-			}
+			credential := need(execcredential.Decode([]byte(good.output), execcredential.V1, start))(t)
 			if credential.Token() != good.token || !credential.Expires().Equal(good.expires) || (credential.Certificate() != nil) != good.certificate {
 				t.Errorf("token %q, expires %v, certificate %v", credential.Token(), credential.Expires(), credential.Certificate() != nil)
 			}
@@ -183,10 +180,7 @@ func TestGoodOutput(t *testing.T) {
 }
 
 func TestCredentialsPrintRedacted(t *testing.T) {
-	credential, err := execcredential.NewCredential(execcredential.Material{Token: "s3cr3t"}, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := need(execcredential.NewCredential(execcredential.Material{Token: "s3cr3t"}, start))(t)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, secret := range []any{credential, *credential, execcredential.Material{Token: "s3cr3t"}} {
 			if got := fmt.Sprintf(verb, secret); got != "[redacted]" {

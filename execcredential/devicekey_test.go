@@ -91,9 +91,7 @@ func TestDeviceThatWasTakenAway(t *testing.T) {
 			away = false
 			clock.Advance(time.Minute)
 			works(provider.runs.Load() + 1)
-			if _, err := source.Refresh(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			need(source.Refresh(context.Background()))(t)
 			works(provider.runs.Load()) // not by the session that the refresh has ended
 		})
 	}
@@ -105,10 +103,7 @@ func TestOtherErrorsStay(t *testing.T) {
 	device := newDevice(t)
 	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
 	session := &opened{device: device}
-	credential, err := execcredential.NewCredential(execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := need(execcredential.NewCredential(execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, start))(t)
 	pool, clock := newPool(t, execcredential.Options{})
 	source := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return credential, nil }))
 	client := &http.Client{Transport: source.Transport(server.transport())}
@@ -150,9 +145,7 @@ func TestCallbackOfADevice(t *testing.T) {
 	inMemory, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
 		return execcredential.Material{Certificate: pair}, nil
 	})
-	if _, err := inMemory.Get(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	need(inMemory.Get(t.Context()))(t)
 	request := &tls.CertificateRequestInfo{Version: tls.VersionTLS13, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}}
 	if got, err := inMemory.GetClientCertificate(request); err != nil || got.PrivateKey != pair.PrivateKey {
 		t.Errorf("a key in memory became another, error %v", err)
@@ -179,9 +172,7 @@ func TestOldKeyThatDoesNotSign(t *testing.T) {
 		t.Fatal(err)
 	}
 	session.over.Store(true)
-	if _, err := source.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	need(source.Refresh(t.Context()))(t)
 	if _, err := old.PrivateKey.(crypto.Signer).Sign(rand.Reader, make([]byte, 32), crypto.SHA256); !errors.Is(err, errAway) {
 		t.Fatalf("error %v, want that of the device", err)
 	}
@@ -218,10 +209,7 @@ func TestDeviceThatSignsMessages(t *testing.T) {
 // A device without RSA-PSS leaves it out of the schemes of its certificate, which the library keeps.
 func TestSchemesOfADeviceAreKept(t *testing.T) {
 	server := serve(t, true, all)
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := need(rsa.GenerateKey(rand.Reader, 2048))(t)
 	device := &device{public: key.Public(), sign: func(digest []byte, o crypto.SignerOpts) ([]byte, error) {
 		if _, pss := o.(*rsa.PSSOptions); pss {
 			return nil, errors.New("this device knows no RSA-PSS")
@@ -239,9 +227,7 @@ func TestSchemesOfADeviceAreKept(t *testing.T) {
 		t.Fatalf("error %v, want that of the device", err)
 	}
 	certificate.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
-	if _, err := source.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	need(source.Refresh(t.Context()))(t)
 	if got, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); got != " device " {
 		t.Errorf("the server saw %q, error %v", got, err)
 	}
@@ -290,15 +276,11 @@ func TestSessionThatIsOverIsOpenedAgain(t *testing.T) {
 		return nil
 	}
 	for i, length := range []int64{4, -1} {
-		if err := post(strings.NewReader("body"), length); err != nil {
-			t.Fatal(err)
-		}
+		must(t, post(strings.NewReader("body"), length))
 		clock.Advance(time.Second) // past the pause between successes
 		over.Add(1)
 		for _, err := range storm(20, func() error { return post(strings.NewReader("body"), length) }) {
-			if err != nil {
-				t.Error(err)
-			}
+			expect(t, err)
 		}
 		if int(provider.runs.Load()) != i+2 {
 			t.Errorf("%d runs, want %d", provider.runs.Load(), i+2)
@@ -350,10 +332,7 @@ func TestNextSourceWhenADeviceIsAway(t *testing.T) {
 	post := func(want string) {
 		t.Helper()
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, struct{ io.Reader }{strings.NewReader("body")})
-		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := need(transport.RoundTrip(request))(t)
 		defer response.Body.Close()
 		if got, _ := io.ReadAll(response.Body); string(got) != want {
 			t.Errorf("the server saw %q, want %q", got, want)

@@ -71,19 +71,14 @@ func write(t *testing.T, content string) string {
 	t.Helper()
 	folder := t.TempDir()
 	for name, content := range map[string]string{"config": content, "ca.pem": "CA"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	return filepath.Join(folder, "config")
 }
 
 func TestLoadKubeconfig(t *testing.T) {
 	path := write(t, kubeconfig)
-	got, err := execcredential.LoadKubeconfig(path, execcredential.Selection{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(execcredential.LoadKubeconfig(path, execcredential.Selection{}))(t)
 	want := execcredential.Config{
 		Command:            "bin/login",
 		Args:               []string{"--for", "jane"},
@@ -109,10 +104,7 @@ func TestLoadKubeconfig(t *testing.T) {
 
 func TestSelection(t *testing.T) {
 	path := write(t, kubeconfig)
-	got, err := execcredential.LoadKubeconfig(path, execcredential.Selection{User: "beta", Cluster: "proposed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(execcredential.LoadKubeconfig(path, execcredential.Selection{User: "beta", Cluster: "proposed"}))(t)
 	if got.Command != "login" || string(got.Cluster.Extension) != `{"audience":"proposed"}` || string(got.Cluster.CertificateAuthorityData) != "CA" {
 		t.Errorf("got %+v", got)
 	}
@@ -191,10 +183,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 		for _, s := range []execcredential.Selection{{}, {User: "u", Cluster: "c"}} {
 			config, err := execcredential.ParseKubeconfig(data, "", s)
 			if err == nil {
-				err = config.Validate()
-				if err != nil {
-					t.Errorf("what was read is not valid: %v", err)
-				}
+				expect(t, config.Validate(), "what was read is not valid")
 			} else if typed := (*execcredential.KubeconfigError)(nil); !errors.As(err, &typed) {
 				t.Errorf("error of type %T", err)
 			}

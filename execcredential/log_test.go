@@ -43,16 +43,11 @@ func TestLog(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if _, err := source.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		need(source.Refresh(t.Context()))(t)
 		<-runs
 	}
 	clock.Advance(55 * time.Minute)
-	credential, err := source.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := need(source.Get(t.Context()))(t)
 	if r := <-runs; r.Reason != execcredential.Ahead {
 		t.Errorf("run %+v", r)
 	}

@@ -23,21 +23,14 @@ func newPool(t testing.TB, o execcredential.Options) (*execcredential.Pool, *exe
 	if o.Stderr == nil {
 		o.Stderr = discard{}
 	}
-	pool, err := execcredential.NewPool(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := need(execcredential.NewPool(o))(t)
 	t.Cleanup(func() { _ = pool.Close() })
 	return pool, clock
 }
 
 func sourceOf(t testing.TB, pool *execcredential.Pool, c execcredential.Config) *execcredential.Source {
 	t.Helper()
-	source, err := pool.Source(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return source
+	return need(pool.Source(c))(t)
 }
 
 type discard struct{}

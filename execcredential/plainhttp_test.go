@@ -53,9 +53,7 @@ func TestPlainHTTP(t *testing.T) {
 				request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, body)
 				response, err := rt.RoundTrip(request)
 				if c.allowed {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					_ = response.Body.Close()
 					if got := <-seen; got != "Bearer abc" {
 						t.Errorf("%s: the server saw %q", kind, got)
@@ -84,10 +82,7 @@ func TestPlainHTTPWithCredentialsOfTheCaller(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	request.Header.Set("Authorization", "Basic xyz")
-	response, err := sourceOf(t, pool, provider.Config()).Transport(nil).RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := need(sourceOf(t, pool, provider.Config()).Transport(nil).RoundTrip(request))(t)
 	_ = response.Body.Close()
 	if got := <-seen; got != "Basic xyz" || provider.Runs() != 0 {
 		t.Errorf("the server saw %q after %d runs", got, provider.Runs())
@@ -199,9 +194,7 @@ func TestClustersWithoutTLS(t *testing.T) {
 			var plain *execcredential.PlainHTTPError
 			var place *execcredential.KubeconfigError
 			if c.plain == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return
 			}
 			if !errors.As(err, &plain) || plain.Server != c.plain || !errors.As(err, &place) || place.Path != path || place.Place != "clusters[name=dev].cluster.server" {
@@ -211,22 +204,14 @@ func TestClustersWithoutTLS(t *testing.T) {
 				t.Errorf("error %q", err)
 			}
 			// A user who wants it sets it twice: for the reader, and for the pool.
-			config, err := execcredential.LoadKubeconfig(path, execcredential.Selection{PlainHTTP: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := need(execcredential.LoadKubeconfig(path, execcredential.Selection{PlainHTTP: true}))(t)
 			pool, _ := newPool(t, execcredential.Options{})
 			if _, err := pool.Source(config); !errors.As(err, &plain) || plain.Server != c.plain {
 				t.Errorf("a pool that does not allow the host: %v", err)
 			}
-			u, err := url.Parse(c.plain)
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := need(url.Parse(c.plain))(t)
 			allowing, _ := newPool(t, execcredential.Options{PlainHTTPHosts: []string{u.Host}})
-			if _, err := allowing.Source(config); err != nil {
-				t.Errorf("a pool that allows the host: %v", err)
-			}
+			expect(t, errOf(allowing.Source(config)), "a pool that allows the host")
 		})
 	}
 }

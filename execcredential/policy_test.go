@@ -20,9 +20,7 @@ func TestCurrentDirectory(t *testing.T) {
 	t.Chdir(current)
 	write := func(folder, token string) {
 		content := "#!/bin/sh\necho '" + withStatus(`{"token":"`+token+`"}`) + "'\n"
-		if err := os.WriteFile(filepath.Join(folder, "plugin"), []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(folder, "plugin"), []byte(content), 0o700))
 	}
 	write(folder, "folder")
 	write(current, "current")
@@ -55,20 +53,13 @@ func TestCurrentDirectory(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := need(filepath.EvalSymlinks(t.TempDir()))(t)
 	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
 	path, link, other := filepath.Join(folder, "plugin"), filepath.Join(folder, "link"), filepath.Join(folder, "other")
 	for _, p := range []string{path, other} {
-		if err := os.WriteFile(p, content, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p, content, 0o700))
 	}
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	digest := sha256.Sum256(content)
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	list := func(list ...execcredential.AllowedProgram) execcredential.Policy {
@@ -76,8 +67,7 @@ func TestPolicy(t *testing.T) {
 	}
 	run := func(p execcredential.Policy, command string) error {
 		pool, _ := newPool(t, execcredential.Options{Policy: p})
-		_, err := sourceOf(t, pool, execcredential.Config{Command: command, Args: []string{"a"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
-		return err
+		return errOf(sourceOf(t, pool, execcredential.Config{Command: command, Args: []string{"a"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context()))
 	}
 	for name, c := range map[string]struct {
 		policy  execcredential.Policy
@@ -112,9 +102,7 @@ func TestPolicy(t *testing.T) {
 // Characters that cmd.exe would take for more than an argument do not reach a batch file.
 func TestBatchFiles(t *testing.T) {
 	for _, path := range []string{`login.bat`, `LOGIN.BAT`, `tools.v1/login.Cmd`} {
-		if err := execcredential.CheckBatch(path, "--for", "jane doe", `c:\users\jane`, "a=b,c;d", "ü"); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		expect(t, execcredential.CheckBatch(path, "--for", "jane doe", `c:\users\jane`, "a=b,c;d", "ü"), path)
 		for _, arg := range []string{`"`, `"&calc`, "%PATH%", "a|b", "a>b", "a<b", "^", "!x!", "a\nb", "a\rb"} {
 			var denied *execcredential.PolicyError
 			if err := execcredential.CheckBatch(path, "--for", arg); !errors.As(err, &denied) || !strings.Contains(err.Error(), "argument 2") {
@@ -122,36 +110,25 @@ func TestBatchFiles(t *testing.T) {
 			}
 		}
 	}
-	if err := execcredential.CheckBatch("login.exe", `"&calc`); err != nil {
-		t.Errorf("a program that is not a batch file: %v", err)
-	}
+	expect(t, execcredential.CheckBatch("login.exe", `"&calc`), "a program that is not a batch file")
 }
 
 func TestTrustedOwner(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no modes")
 	}
-	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := need(filepath.EvalSymlinks(t.TempDir()))(t)
 	safe, open := filepath.Join(folder, "safe"), filepath.Join(folder, "open")
 	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
 	for _, f := range []string{safe, open} {
-		if err := errors.Join(os.Mkdir(f, 0o700), os.WriteFile(filepath.Join(f, "plugin"), content, 0o700), os.WriteFile(filepath.Join(f, "writable"), content, 0o700),
-			os.Chmod(filepath.Join(f, "writable"), 0o770), os.Symlink(filepath.Join(safe, "plugin"), filepath.Join(f, "link"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(f, 0o700), os.WriteFile(filepath.Join(f, "plugin"), content, 0o700), os.WriteFile(filepath.Join(f, "writable"), content, 0o700),
+			os.Chmod(filepath.Join(f, "writable"), 0o770), os.Symlink(filepath.Join(safe, "plugin"), filepath.Join(f, "link"))))
 	}
 	// A link leads over one in a folder of others; and so does one to a folder, in the middle of a path.
 	for name, target := range map[string]string{"chain": filepath.Join(open, "link"), "over": "../open/../safe/link", "through": filepath.Join(open, "folder", "plugin")} {
-		if err := os.Symlink(target, filepath.Join(safe, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(safe, name)))
 	}
-	if err := errors.Join(os.Symlink(safe, filepath.Join(open, "folder")), os.Chmod(open, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(safe, filepath.Join(open, "folder")), os.Chmod(open, 0o777)))
 	for path, want := range map[string]string{
 		filepath.Join(safe, "plugin"):   "",
 		filepath.Join(safe, "link"):     "",
@@ -216,9 +193,7 @@ func TestRecursion(t *testing.T) {
 // The author of a kubeconfig, who does not write the policy, can't make another program of one that is allowed.
 func TestPolicyOfVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+withStatus(`{"token":"abc"}`)+"'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+withStatus(`{"token":"abc"}`)+"'\n"), 0o700))
 	for name, c := range map[string]struct {
 		allowed []string
 		variables,

@@ -204,28 +204,20 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }))
 		defer server.Close()
 		clock := exectest.NewClock(start)
-		pool, err := execcredential.NewPool(execcredential.Options{Clock: clock, RefreshAhead: time.Minute, Stderr: io.Discard})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pool := need(execcredential.NewPool(execcredential.Options{Clock: clock, RefreshAhead: time.Minute, Stderr: io.Discard}))(t)
 		for i := range 20 {
 			source := pool.SourceOf(&script{now: clock.Now, next: func(run int) (execcredential.Material, error) {
 				return execcredential.Material{Token: fmt.Sprint(i), Expires: clock.Now().Add(time.Hour)}, nil
 			}})
 			client := &http.Client{Transport: source.Transport(server.Client().Transport.(*http.Transport))}
-			response, err := client.Get(server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := need(client.Get(server.URL))(t)
 			_, _ = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
 			if i == 10 {
 				clock.Advance(59*time.Minute + 30*time.Second)
 			}
 		}
-		if err := pool.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pool.Close())
 		server.Client().Transport.(*http.Transport).CloseIdleConnections()
 	}()
 	if after := settle(before); after > before {

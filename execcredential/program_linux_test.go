@@ -34,10 +34,8 @@ func TestChildInASessionOfItsOwnIsEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			pipe, script := filepath.Join(folder, "pipe"), filepath.Join(folder, "login")
-			if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(script, []byte("#!/bin/sh\n"+
-				`if [ "$1" = child ]; then exec 3>"$2"; echo started >&3; exec sleep 1000; fi`+"\n"+c.start+"\nexec sleep 1000\n"), 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(script, []byte("#!/bin/sh\n"+
+				`if [ "$1" = child ]; then exec 3>"$2"; echo started >&3; exec sleep 1000; fi`+"\n"+c.start+"\nexec sleep 1000\n"), 0o700)))
 			pool, clock := newPool(t, execcredential.Options{Stdin: tty, Timeout: time.Hour, InteractiveTimeout: time.Hour})
 			source := sourceOf(t, pool, execcredential.Config{Command: script, Args: []string{pipe}, APIVersion: execcredential.V1, InteractiveMode: c.mode})
 			failed := make(chan error, 1)
@@ -46,9 +44,7 @@ func TestChildInASessionOfItsOwnIsEnded(t *testing.T) {
 				failed <- err
 			}()
 			child, err := os.Open(pipe) // until a child opens it
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer child.Close()
 			said := bufio.NewReader(child)
 			if line, err := said.ReadString('\n'); line != "started\n" {

@@ -61,9 +61,7 @@ func TestConfigIsCopied(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	source := sourceOf(t, pool, config)
 	config.Args[0], config.Env[0].Value = "after", "nowhere"
-	if _, err := source.Get(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	need(source.Get(t.Context()))(t)
 	if got := provider.Calls()[0].Args; got[0] != "before" {
 		t.Errorf("arguments %q", got)
 	}
@@ -76,9 +74,7 @@ func TestMalformedOutputOfAProgram(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	source := sourceOf(t, pool, provider.Config())
 	answers <- exectest.Token("first", start.Add(-time.Second)) // an old credential, which must never come back
-	if _, err := source.Get(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	need(source.Get(t.Context()))(t)
 	for name, bad := range malformed(t) {
 		answers <- exectest.Answer{Stdout: bad.output, Stderr: "password=hunter22 it went wrong"}
 		_, err := source.Refresh(t.Context())
@@ -170,10 +166,7 @@ func TestWhatIsLeftBehindIsNotWaitedFor(t *testing.T) {
 
 // How long a program may take is set by its config, or else by the pool, and has a default: for one at a terminal, too.
 func TestDeadlines(t *testing.T) {
-	input, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := need(os.Open(os.DevNull))(t)
 	defer input.Close()
 	for name, c := range map[string]struct {
 		options     execcredential.Options
@@ -229,9 +222,7 @@ func TestDeadlines(t *testing.T) {
 			}
 			if c.want == 0 {
 				release <- true
-				if err := <-got; err != nil {
-					t.Error(err)
-				}
+				expect(t, <-got)
 				return
 			}
 			clock.Advance(1)
@@ -262,13 +253,8 @@ func TestInteractiveModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "typed")
-			if err := os.WriteFile(file, []byte("typed"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			input, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte("typed"), 0o600))
+			input := need(os.Open(file))(t)
 			defer input.Close()
 			provider := exectest.NewProvider(t, token)
 			pool, _ := newPool(t, execcredential.Options{Stdin: input})
@@ -276,7 +262,7 @@ func TestInteractiveModes(t *testing.T) {
 			config.InteractiveMode, config.StdinUnavailable = c.mode, c.unavailable
 			source := sourceOf(t, pool, config)
 			execcredential.SetTerminal(source, c.terminal)
-			_, err = source.Get(t.Context())
+			_, err := source.Get(t.Context())
 			var typed *execcredential.InteractiveError
 			if c.reason != "" {
 				if !errors.As(err, &typed) || typed.Reason != c.reason || provider.Runs() != 0 {
@@ -284,9 +270,7 @@ func TestInteractiveModes(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			call := provider.Calls()[0]
 			if strings.Contains(call.Info, `"interactive":true`) != c.interactive || (call.Stdin == "typed") != c.interactive {
 				t.Errorf("passed %s, standard input %q", call.Info, call.Stdin)
@@ -299,16 +283,13 @@ func TestMissingProgram(t *testing.T) {
 	folder := t.TempDir()
 	script := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
 	pool, _ := newPool(t, execcredential.Options{})
 	get := func(command string) error {
 		source := sourceOf(t, pool, execcredential.Config{Command: command, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, InstallHint: "brew install it\x1b[0m", Folder: folder})
-		_, err := source.Get(t.Context())
-		return err
+		return errOf(source.Get(t.Context()))
 	}
 	for name, command := range map[string]string{"in PATH": "no-such-program-anywhere", "relative": "./none", "absolute": filepath.Join(folder, "none")} {
 		var typed *execcredential.NotFoundError
@@ -407,9 +388,7 @@ func TestLargestVariable(t *testing.T) {
 	config := provider.Config()
 	config.Env = append(config.Env, execcredential.EnvVar{Name: "V", Value: strings.Repeat("v", 32*os.Getpagesize()-3)})
 	pool, _ := newPool(t, execcredential.Options{})
-	if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
-		t.Errorf("a variable of the largest size: %v", err)
-	}
+	expect(t, errOf(sourceOf(t, pool, config).Get(t.Context())), "a variable of the largest size")
 	config.Env[len(config.Env)-1].Value += "v"
 	var large *execcredential.TooLargeError
 	if _, err := sourceOf(t, pool, config).Get(t.Context()); !errors.As(err, &large) {

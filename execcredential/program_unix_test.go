@@ -30,10 +30,7 @@ func TestKilled(t *testing.T) {
 
 // Every bad run is an error of its own type. Nothing of it is kept, the program is left alone for a moment, and the next good run works.
 func TestBadRunsAreForgotten(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := need(os.Executable())(t)
 	type bad struct {
 		answer *exectest.Answer // of the program; nil for what file makes
 		file   func(path string) error
@@ -112,9 +109,7 @@ func TestBadRunsAreForgotten(t *testing.T) {
 			if prepare == nil {
 				prepare = func(path string) error { return os.Symlink(self, path) }
 			}
-			if err := prepare(config.Command); err != nil {
-				t.Fatal(err)
-			}
+			must(t, prepare(config.Command))
 			source := sourceOf(t, pool, config)
 			var backoff *execcredential.BackoffError
 			if got, err := source.Get(t.Context()); !c.is(err) || errors.As(err, &backoff) {
@@ -127,9 +122,7 @@ func TestBadRunsAreForgotten(t *testing.T) {
 				t.Errorf("status %+v", status)
 			}
 			if c.file != nil {
-				if err := errors.Join(os.RemoveAll(config.Command), os.Symlink(self, config.Command)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.RemoveAll(config.Command), os.Symlink(self, config.Command)))
 			}
 			good.Store(true)
 			clock.Advance(time.Minute)

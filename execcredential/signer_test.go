@@ -27,10 +27,7 @@ type device struct {
 
 func newDevice(t testing.TB) *device {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return &device{public: key.Public(), sign: func(digest []byte, o crypto.SignerOpts) ([]byte, error) { return key.Sign(rand.Reader, digest, o) }}
 }
 

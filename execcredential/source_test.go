@@ -86,10 +86,8 @@ func TestStormOfFirstRequests(t *testing.T) {
 	source, script, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
 		return execcredential.Material{Token: "abc"}, nil
 	})
-	for _, err := range storm(100, func() error { _, err := source.Get(t.Context()); return err }) {
-		if err != nil {
-			t.Error(err)
-		}
+	for _, err := range storm(100, func() error { return errOf(source.Get(t.Context())) }) {
+		expect(t, err)
 	}
 	if script.runs.Load() != 1 {
 		t.Errorf("%d runs", script.runs.Load())
@@ -101,12 +99,12 @@ func TestStormOfFailures(t *testing.T) {
 	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Answer{ExitCode: 1} })
 	pool, _ := newPool(t, execcredential.Options{})
 	source := sourceOf(t, pool, provider.Config())
-	for _, err := range storm(100, func() error { _, err := source.Get(t.Context()); return err }) {
+	for _, err := range storm(100, func() error { return errOf(source.Get(t.Context())) }) {
 		if e := (*execcredential.ExitError)(nil); !errors.As(err, &e) {
 			t.Errorf("error %v", err)
 		}
 	}
-	for _, err := range storm(1000, func() error { _, err := source.Get(t.Context()); return err }) {
+	for _, err := range storm(1000, func() error { return errOf(source.Get(t.Context())) }) {
 		e := (*execcredential.BackoffError)(nil)
 		if !errors.As(err, &e) || e.Failures != 1 || !e.Next.Equal(start.Add(500*time.Millisecond)) {
 			t.Errorf("error %v", err)
@@ -149,9 +147,7 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("with jitter the pause is %s", pause)
 	}
 	broken = false
-	if _, err := source.Refresh(t.Context()); err != nil {
-		t.Fatalf("an explicit refresh in the pause: %v", err)
-	}
+	must(t, errOf(source.Refresh(t.Context())), "an explicit refresh in the pause")
 	mustGet(t, source, "abc")
 	broken = true
 	clock.Advance(time.Hour)
@@ -181,9 +177,7 @@ func TestContextDetachesTheRequestOnly(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	release <- true
-	if err := <-patient; err != nil {
-		t.Error(err)
-	}
+	expect(t, <-patient)
 	mustGet(t, source, "abc")
 	if provider.Runs() != 1 {
 		t.Errorf("%d runs", provider.Runs())
@@ -196,10 +190,8 @@ func TestExpiredOutput(t *testing.T) {
 		return execcredential.Material{Token: name(run), Expires: start.Add(-time.Hour)}, nil
 	})
 	for i, pause := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second} {
-		for _, err := range storm(100, func() error { _, err := source.Get(t.Context()); return err }) {
-			if err != nil {
-				t.Error(err)
-			}
+		for _, err := range storm(100, func() error { return errOf(source.Get(t.Context())) }) {
+			expect(t, err)
 		}
 		mustGet(t, source, name(i+1))
 		clock.Advance(pause - 1)
@@ -324,10 +316,7 @@ func TestRejectedOldCredential(t *testing.T) {
 	source, script, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
 		return execcredential.Material{Token: name(run)}, nil
 	})
-	old, err := source.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := need(source.Get(t.Context()))(t)
 	for range 3 {
 		got, err := source.Rejected(t.Context(), old)
 		if err != nil || got.Token() != "b" || script.runs.Load() != 2 {
@@ -355,25 +344,21 @@ func TestCloseEndsRunsAndWaiting(t *testing.T) {
 	go func() { _, err := source.Get(context.Background()); waiting <- err }()
 	<-running
 	child := <-provider.LeftBehind()
-	if err := pool.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pool.Close())
 	if err := <-waiting; !errors.Is(err, execcredential.ErrClosed) {
 		t.Errorf("error %v", err)
 	}
 	<-provider.Calls()[0].Ended
 	<-child.Ended
 	for what, f := range map[string]func() error{
-		"Get":      func() error { _, err := source.Get(t.Context()); return err },
-		"Refresh":  func() error { _, err := source.Refresh(t.Context()); return err },
-		"Rejected": func() error { _, err := source.Rejected(t.Context(), nil); return err },
-		"Source":   func() error { _, err := pool.Source(provider.Config()); return err },
+		"Get":      func() error { return errOf(source.Get(t.Context())) },
+		"Refresh":  func() error { return errOf(source.Refresh(t.Context())) },
+		"Rejected": func() error { return errOf(source.Rejected(t.Context(), nil)) },
+		"Source":   func() error { return errOf(pool.Source(provider.Config())) },
 	} {
 		if err := f(); !errors.Is(err, execcredential.ErrClosed) {
 			t.Errorf("%s after Close: %v", what, err)
 		}
 	}
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
+	expect(t, pool.Close())
 }

@@ -23,9 +23,7 @@ func files(t *testing.T, contents map[string]string) string {
 	folder := t.TempDir()
 	for name, content := range contents {
 		path := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
 	}
 	return folder
 }
@@ -112,9 +110,7 @@ func TestStaticUsers(t *testing.T) {
 	} {
 		path := filepath.Join(folder, "config")
 		content := fmt.Sprintf("current-context: c\ncontexts: [{name: c, context: {user: u, cluster: k}}]\nclusters: [{name: k, cluster: {server: %q}}]\nusers: [{name: u, user: %s}]\n", server.URL, user)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		config, err := execcredential.LoadKubeconfig(path, execcredential.Selection{})
 		if err != nil {
 			t.Errorf("%s: %v", user, err)
@@ -132,11 +128,7 @@ func TestStaticUsers(t *testing.T) {
 func TestTokenFileIsReadAgain(t *testing.T) {
 	folder := files(t, map[string]string{"token": "one"})
 	path := filepath.Join(folder, "token")
-	write := func(token string) {
-		if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(token string) { must(t, os.WriteFile(path, []byte(token), 0o600)) }
 	accepts := "Bearer one"
 	server := serve(t, true, func(r *http.Request) bool { return r.Header.Get("Authorization") == accepts })
 	pool, clock := newPool(t, execcredential.Options{})

@@ -24,17 +24,9 @@ func terminal(t *testing.T) (person, program *os.File) {
 		t.Skipf("this system has no terminals to open: %v", err)
 	}
 	t.Cleanup(func() { _ = person.Close() })
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := need(unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN))(t)
+	must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
+	program = need(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = program.Close() })
 	return person, program
 }
@@ -47,12 +39,8 @@ func TestTerminalReachesTheProgram(t *testing.T) {
 		pool, _ := newPool(t, execcredential.Options{Stdin: program})
 		config := provider.Config()
 		config.InteractiveMode = mode
-		if _, err := person.WriteString("jane\n\x04"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		need(person.WriteString("jane\n\x04"))(t)
+		need(sourceOf(t, pool, config).Get(t.Context()))(t)
 		call := provider.Calls()[0]
 		if call.Stdin != "jane\n" || !strings.Contains(call.Info, `"interactive":true`) {
 			t.Errorf("%s: standard input %q, passed %s", mode, call.Stdin, call.Info)
@@ -64,14 +52,9 @@ func TestTerminalReachesTheProgram(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	script := "#!/bin/sh\nsession=$(cut -d' ' -f6 /proc/$$/stat)\necho \"{\\\"apiVersion\\\":\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{\\\"token\\\":\\\"$$.$session\\\"}}\"\n"
 	path := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(script), 0o700))
 	pool, _ := newPool(t, execcredential.Options{})
-	got, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context()))(t)
 	if process, session, _ := strings.Cut(got.Token(), "."); process != session {
 		t.Errorf("process %s is in session %s", process, session)
 	}
@@ -81,9 +64,7 @@ func TestNoTerminal(t *testing.T) {
 func TestOnePromptAtATime(t *testing.T) {
 	_, tty := terminal(t)
 	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0) // the same terminal
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer again.Close()
 	_, other := terminal(t)
 	asking, answer := make(chan string, 3), make(chan bool)
@@ -136,16 +117,12 @@ func TestOnePromptAtATime(t *testing.T) {
 	for range 2 { // the first and the one elsewhere; then one of those that wait has the terminal
 		answer <- true
 	}
-	if err := errors.Join(<-first, <-elsewhere); err != nil {
-		t.Error(err)
-	}
+	expect(t, errors.Join(<-first, <-elsewhere))
 	<-asking
 	answer <- true
 	<-asking
 	answer <- true
-	if err := errors.Join(<-mate, <-second); err != nil {
-		t.Error(err)
-	}
+	expect(t, errors.Join(<-mate, <-second))
 	if left, _ := execcredential.Terminals(); left != 0 {
 		t.Errorf("%d terminals are remembered without a user", left)
 	}
@@ -180,14 +157,9 @@ func TestInteractiveTimeoutEndsTheProcessTree(t *testing.T) {
 func TestTerminalIsRestored(t *testing.T) {
 	_, tty := terminal(t)
 	path := filepath.Join(t.TempDir(), "plugin")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nstty -echo\nexec sleep 1000\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\nstty -echo\nexec sleep 1000\n"), 0o700))
 	echoes := func() bool {
-		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := need(unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS))(t)
 		return state.Lflag&unix.ECHO != 0
 	}
 	if !echoes() {

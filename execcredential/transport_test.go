@@ -73,10 +73,7 @@ func (s *server) transport() *http.Transport {
 
 func (s *server) pair(t testing.TB, name string) *tls.Certificate {
 	t.Helper()
-	pair, err := tls.X509KeyPair(pemPair(s.authority.Issue(name, start.Add(-time.Hour), start.Add(1000*time.Hour))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := need(tls.X509KeyPair(pemPair(s.authority.Issue(name, start.Add(-time.Hour), start.Add(1000*time.Hour)))))(t)
 	return &pair
 }
 
@@ -105,10 +102,7 @@ func TestRequestIsNotChanged(t *testing.T) {
 	for name, rt := range map[string]http.RoundTripper{"Transport": source.Transport(server.transport()), "Wrap": source.Wrap(server.transport())} {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 		request.Header.Set("Accept", "text/plain")
-		response, err := rt.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := need(rt.RoundTrip(request))(t)
 		body, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if string(body) != "Bearer abc anonymous " {
@@ -127,10 +121,7 @@ func TestCredentialsOfTheCallerWin(t *testing.T) {
 	})
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	request.Header.Set("Authorization", "Basic xyz")
-	response, err := source.Transport(server.transport()).RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := need(source.Transport(server.transport()).RoundTrip(request))(t)
 	body, _ := io.ReadAll(response.Body)
 	_ = response.Body.Close()
 	if string(body) != "Basic xyz anonymous " || script.runs.Load() != 0 {
@@ -225,10 +216,7 @@ func TestRotationDrains(t *testing.T) {
 			return execcredential.Material{Token: name(run), Certificate: s.pair(t, "cert-"+name(run)), Expires: clock.Now().Add(time.Hour)}, nil
 		}
 		client := &http.Client{Transport: source.Transport(s.transport())}
-		watching, err := client.Get(s.URL + "/watch")
-		if err != nil {
-			t.Fatal(err)
-		}
+		watching := need(client.Get(s.URL + "/watch"))(t)
 		if got, _, err := get(client, s.URL); got != "Bearer a cert-a " {
 			t.Fatalf("the server saw %q, error %v", got, err)
 		}
@@ -298,9 +286,7 @@ func TestTokenAndCertificateBelongTogether(t *testing.T) {
 			}
 			return nil
 		}) {
-			if err != nil {
-				t.Error(err)
-			}
+			expect(t, err)
 		}
 		close(stop)
 		turning.Wait()

@@ -68,9 +68,7 @@ func TestStormOfPersistent401(t *testing.T) {
 		}
 		return nil
 	}) {
-		if err != nil {
-			t.Error(err)
-		}
+		expect(t, err)
 	}
 	if script.runs.Load() != 2 || server.requests.Load() != 100 {
 		t.Errorf("%d runs and %d requests", script.runs.Load(), server.requests.Load())
@@ -92,9 +90,7 @@ func TestFailedRefreshOf401(t *testing.T) {
 		}
 		return nil
 	}) {
-		if err != nil {
-			t.Error(err)
-		}
+		expect(t, err)
 	}
 	if script.runs.Load() != 2 {
 		t.Errorf("%d runs", script.runs.Load())
@@ -125,10 +121,7 @@ func TestBodyThatCannotBeReplayed(t *testing.T) {
 	source, script, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) { return execcredential.Material{Token: name(run)}, nil })
 	client := &http.Client{Transport: source.Transport(server.transport())}
 	post := func() int {
-		response, err := client.Post(server.URL, "text/plain", struct{ io.Reader }{strings.NewReader("body")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := need(client.Post(server.URL, "text/plain", struct{ io.Reader }{strings.NewReader("body")}))(t)
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
@@ -173,9 +166,7 @@ func TestShortBodyIsReplayed(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer response.Body.Close()
 			if got, _ := io.ReadAll(response.Body); string(got) != c.want || response.Request != request {
 				t.Errorf("status %d, %d bytes: %.100s", response.StatusCode, len(got), got)

@@ -78,9 +78,7 @@ func TestExtensionsAsJSON(t *testing.T) {
 		"a comment":            {extension: "{a: 1 # b: 2\n}", want: `{"a":1}`},
 	} {
 		got, err := extensionOf(extended(c.before, c.extension))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect(t, err, name)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -27,11 +27,7 @@ func isConfigError(err error) bool {
 func TestZeroValues(t *testing.T) {
 	pool, clock := newPool(t, execcredential.Options{})
 	request := func() *http.Request {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return need(http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil))(t)
 	}
 	sources := map[string]*execcredential.Source{
 		"nil source": nil, "zero source": {}, "nil provider": pool.SourceOf(nil), "nil function": pool.SourceOf(execcredential.ProviderFunc(nil)),
@@ -41,9 +37,9 @@ func TestZeroValues(t *testing.T) {
 	for name, s := range sources {
 		accounts["in order "+name] = execcredential.NewAccount(s)
 		for what, f := range map[string]func() error{
-			"Get":      func() error { _, err := s.Get(t.Context()); return err },
-			"Refresh":  func() error { _, err := s.Refresh(t.Context()); return err },
-			"Rejected": func() error { _, err := s.Rejected(t.Context(), nil); return err },
+			"Get":      func() error { return errOf(s.Get(t.Context())) },
+			"Refresh":  func() error { return errOf(s.Refresh(t.Context())) },
+			"Rejected": func() error { return errOf(s.Rejected(t.Context(), nil)) },
 		} {
 			resting := what == "Rejected" && s != nil && s.Status().Runs > 0 // what failed a moment ago is not run for that
 			if err := f(); !isConfigError(err) && !resting {
@@ -59,15 +55,14 @@ func TestZeroValues(t *testing.T) {
 	accounts["in order, with nil behind"] = execcredential.NewAccount(healthy, nil)
 	for name, a := range accounts {
 		for what, f := range map[string]func() error{
-			"Get":         func() error { _, err := a.Get(t.Context()); return err },
-			"Transport":   func() error { _, err := a.Transport(nil).RoundTrip(request()); return err },
-			"Wrap":        func() error { _, err := a.Wrap(nil).RoundTrip(request()); return err },
-			"certificate": func() error { _, err := a.GetClientCertificate(&tls.CertificateRequestInfo{}); return err },
+			"Get":         func() error { return errOf(a.Get(t.Context())) },
+			"Transport":   func() error { return errOf(a.Transport(nil).RoundTrip(request())) },
+			"Wrap":        func() error { return errOf(a.Wrap(nil).RoundTrip(request())) },
+			"certificate": func() error { return errOf(a.GetClientCertificate(&tls.CertificateRequestInfo{})) },
 			"TLS": func() error {
-				_, err := a.Transport(nil).TLSClientConfig().GetClientCertificate(&tls.CertificateRequestInfo{})
-				return err
+				return errOf(a.Transport(nil).TLSClientConfig().GetClientCertificate(&tls.CertificateRequestInfo{}))
 			},
-			"tokens": func() error { _, err := a.TokenSource(t.Context()).Token(); return err },
+			"tokens": func() error { return errOf(a.TokenSource(t.Context()).Token()) },
 		} {
 			if err := f(); !isConfigError(err) {
 				t.Errorf("%s of %s: %v", what, name, err)
@@ -120,11 +115,7 @@ func TestZeroValues(t *testing.T) {
 
 func healthyCredential(t *testing.T, s *execcredential.Source) *execcredential.Credential {
 	t.Helper()
-	c, err := s.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return need(s.Get(t.Context()))(t)
 }
 
 // An argument that is nil or zero is an error of a healthy source, too.
@@ -136,22 +127,19 @@ func TestZeroArguments(t *testing.T) {
 	var none context.Context
 	var request *http.Request
 	for what, f := range map[string]func() error{
-		"Get":          func() error { _, err := source().Get(none); return err },
-		"Get in order": func() error { _, err := execcredential.NewAccount(source(), source()).Get(none); return err },
-		"Refresh":      func() error { _, err := source().Refresh(none); return err },
-		"Rejected":     func() error { _, err := source().Rejected(none, nil); return err },
-		"token":        func() error { _, err := source().TokenSource(none).Token(); return err },
-		"certificate":  func() error { _, err := source().GetClientCertificate(nil); return err },
-		"no handshake": func() error { _, err := source().GetClientCertificate(&tls.CertificateRequestInfo{}); return err },
-		"TLS": func() error {
-			_, err := source().Transport(nil).TLSClientConfig().GetClientCertificate(nil)
-			return err
-		},
-		"nil request":    func() error { _, err := source().Transport(nil).RoundTrip(request); return err },
-		"no URL":         func() error { _, err := source().Transport(nil).RoundTrip(&http.Request{}); return err },
-		"wrapped nil":    func() error { _, err := source().Wrap(nil).RoundTrip(request); return err },
-		"wrapped no URL": func() error { _, err := source().Wrap(nil).RoundTrip(&http.Request{}); return err },
-		"no Transport":   func() error { _, err := (*execcredential.Transport)(nil).RoundTrip(request); return err },
+		"Get":            func() error { return errOf(source().Get(none)) },
+		"Get in order":   func() error { return errOf(execcredential.NewAccount(source(), source()).Get(none)) },
+		"Refresh":        func() error { return errOf(source().Refresh(none)) },
+		"Rejected":       func() error { return errOf(source().Rejected(none, nil)) },
+		"token":          func() error { return errOf(source().TokenSource(none).Token()) },
+		"certificate":    func() error { return errOf(source().GetClientCertificate(nil)) },
+		"no handshake":   func() error { return errOf(source().GetClientCertificate(&tls.CertificateRequestInfo{})) },
+		"TLS":            func() error { return errOf(source().Transport(nil).TLSClientConfig().GetClientCertificate(nil)) },
+		"nil request":    func() error { return errOf(source().Transport(nil).RoundTrip(request)) },
+		"no URL":         func() error { return errOf(source().Transport(nil).RoundTrip(&http.Request{})) },
+		"wrapped nil":    func() error { return errOf(source().Wrap(nil).RoundTrip(request)) },
+		"wrapped no URL": func() error { return errOf(source().Wrap(nil).RoundTrip(&http.Request{})) },
+		"no Transport":   func() error { return errOf((*execcredential.Transport)(nil).RoundTrip(request)) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			defer func() {
@@ -189,10 +177,7 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	source := sourceOf(t, pool, config)
 	static := sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}})
 	account := execcredential.NewAccount(source, static)
-	credential, err := static.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := need(static.Get(t.Context()))(t)
 	hidden := map[string]any{
 		"source": source, "static source": static, "pool": pool, "transport": static.Transport(nil), "wrapper": static.Wrap(nil), "tokens": static.TokenSource(t.Context()),
 		"account": account, "account itself": *account, "caller's source": struct{ s *execcredential.Source }{static}, "caller's account": struct{ a *execcredential.Account }{account},

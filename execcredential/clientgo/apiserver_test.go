@@ -214,30 +214,19 @@ func newPool(t testing.TB, o execcredential.Options) (*execcredential.Pool, *exe
 	t.Helper()
 	clock := exectest.NewClock(start)
 	o.Clock, o.Stderr = clock, io.Discard
-	pool, err := execcredential.NewPool(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := need(execcredential.NewPool(o))(t)
 	t.Cleanup(func() { _ = pool.Close() })
 	return pool, clock
 }
 
 func adapted(t testing.TB, pool *execcredential.Pool, c *rest.Config) *rest.Config {
 	t.Helper()
-	out, err := clientgo.Config(pool, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return need(clientgo.Config(pool, c))(t)
 }
 
 func clientOf(t testing.TB, c *rest.Config) *http.Client {
 	t.Helper()
-	client, err := rest.HTTPClientFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return need(rest.HTTPClientFor(c))(t)
 }
 
 func get(client *http.Client, url string) (string, int, error) {

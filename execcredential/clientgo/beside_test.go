@@ -123,35 +123,21 @@ func TestKubeconfigsOfSeveralFiles(t *testing.T) {
 		filepath.Join(first, "token"): "of-first", filepath.Join(second, "token"): "of-second",
 		filepath.Join(second, "ca.pem"): string(server.authority.PEM()), filepath.Join(second, "cert.pem"): certificate, filepath.Join(second, "key.pem"): key,
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	missing := filepath.Join(first, "missing")
 	for _, list := range [][]string{{filepath.Join(first, "config"), missing, filepath.Join(second, "config")}, {filepath.Join(second, "config"), filepath.Join(first, "config")}} {
 		t.Setenv("KUBECONFIG", strings.Join(list, string(os.PathListSeparator)))
 		for _, context := range []string{"", "c", "file", "certificate", "both"} {
-			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := need(clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig())(t)
 			want, status, err := get(clientOf(t, config), server.URL)
 			if err != nil || status != 200 {
 				t.Fatalf("client-go: status %d, error %v", status, err)
 			}
-			read, err := execcredential.LoadKubeconfig("", execcredential.Selection{Context: context})
-			if err != nil {
-				t.Fatal(err)
-			}
-			base, err := read.Cluster.Transport()
-			if err != nil {
-				t.Fatal(err)
-			}
+			read := need(execcredential.LoadKubeconfig("", execcredential.Selection{Context: context}))(t)
+			base := need(read.Cluster.Transport())(t)
 			pool, _ := newPool(t, execcredential.Options{})
-			source, err := pool.Source(read)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := need(pool.Source(read))(t)
 			if got, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); got != want {
 				t.Errorf("context %q: the server saw %s, and of client-go %s; error %v", context, got, want, err)
 			}

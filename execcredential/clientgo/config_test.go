@@ -85,31 +85,18 @@ extensions:
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			path := filepath.Join(folder, "config")
-			if err := errors.Join(os.WriteFile(path, []byte(content), 0o600), os.WriteFile(filepath.Join(folder, "ca.pem"), server.authority.PEM(), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			config, err := clientcmd.BuildConfigFromFlags("", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(path, []byte(content), 0o600), os.WriteFile(filepath.Join(folder, "ca.pem"), server.authority.PEM(), 0o600)))
+			config := need(clientcmd.BuildConfigFromFlags("", path))(t)
 			pool, _ := newPool(t, execcredential.Options{})
 			for _, c := range []*rest.Config{config, adapted(t, pool, config)} {
 				if _, status, err := get(clientOf(t, c), server.URL); status != 200 {
 					t.Fatalf("status %d, error %v", status, err)
 				}
 			}
-			read, err := execcredential.LoadKubeconfig(path, execcredential.Selection{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			read := need(execcredential.LoadKubeconfig(path, execcredential.Selection{}))(t)
 			reading, _ := newPool(t, execcredential.Options{})
-			source, err := reading.Source(read)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := source.Get(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			source := need(reading.Source(read))(t)
+			need(source.Get(t.Context()))(t)
 			calls := provider.Calls()
 			calls = calls[len(calls)-3:]
 			if diff := cmp.Diff(calls[0].Info, calls[1].Info); diff != "" {
@@ -137,9 +124,7 @@ func TestStaticCredentialsWin(t *testing.T) {
 	server := newAPIServer(t)
 	certificate, key := server.authority.Issue("static", start.Add(-time.Hour), start.Add(1000*time.Hour))
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("from-file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("from-file"), 0o600))
 	for name, c := range map[string]struct {
 		change func(*rest.Config)
 		want   string
@@ -264,14 +249,9 @@ func TestConnectionsAreShared(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	clients := []*kubernetes.Clientset{}
 	for range 50 {
-		clientset, err := kubernetes.NewForConfig(adapted(t, pool, server.config(provider)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		clientset := need(kubernetes.NewForConfig(adapted(t, pool, server.config(provider))))(t)
 		clients = append(clients, clientset)
-		if _, err := clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		need(clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context()))(t)
 	}
 	if got := server.opened.Load(); got != 1 {
 		t.Errorf("%d connections", got)
@@ -297,25 +277,15 @@ func TestStormOfRevokedTokens(t *testing.T) {
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		return roundTripperFunc(func(r *http.Request) (*http.Response, error) { wrapped.Add(1); return rt.RoundTrip(r) })
 	})
-	clientset, err := kubernetes.NewForConfig(adapted(t, pool, config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := need(kubernetes.NewForConfig(adapted(t, pool, config)))(t)
 	request := func() error {
-		_, err := clientset.RESTClient().Post().AbsPath("/version").Body([]byte("{}")).DoRaw(context.Background())
-		return err
+		return errOf(clientset.RESTClient().Post().AbsPath("/version").Body([]byte("{}")).DoRaw(context.Background()))
 	}
-	if err := request(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, request())
 	server.accept(func(token, _ string) bool { return token == "Bearer token-2" })
 	var wg sync.WaitGroup
 	for range 100 {
-		wg.Go(func() {
-			if err := request(); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { expect(t, request()) })
 	}
 	wg.Wait()
 	if provider.Runs() != 2 || wrapped.Load() <= 101 {
@@ -355,29 +325,17 @@ func TestUpgrades(t *testing.T) {
 	})
 	pool, _ := newPool(t, execcredential.Options{})
 	config := adapted(t, pool, server.config(provider))
-	tlsConfig, err := rest.TLSConfigFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := rest.HTTPWrappersForConfig(config, &upgrader{tlsConfig})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tlsConfig := need(rest.TLSConfigFor(config))(t)
+	rt := need(rest.HTTPWrappersForConfig(config, &upgrader{tlsConfig}))(t)
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/exec", nil)
-	response, err := rt.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := need(rt.RoundTrip(request))(t)
 	defer response.Body.Close()
 	if body, _ := io.ReadAll(response.Body); string(body) != `{"name":"jane","token":"Bearer abc"}`+"\n" {
 		t.Errorf("the server saw %q", body)
 	}
 
 	// Those that look into a transport for its TLS, as proxies do, find the certificate.
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := need(rest.TransportFor(config))(t)
 	found, err := utilnet.TLSClientConfig(transport)
 	if err != nil || found.GetClientCertificate == nil || found.RootCAs == nil {
 		t.Errorf("TLS configuration %v, error %v", found, err)
@@ -459,9 +417,7 @@ func TestNoMemoryIsLeft(t *testing.T) {
 				ExecProvider: &api.ExecConfig{Command: "login", Args: []string{fmt.Sprint(i)}, APIVersion: execcredential.V1,
 					InteractiveMode: api.NeverExecInteractiveMode, ProvideClusterInfo: true},
 			}
-			if _, err := rest.TransportFor(adapted(t, pool, config)); err != nil {
-				t.Fatal(err)
-			}
+			need(rest.TransportFor(adapted(t, pool, config)))(t)
 		}
 	}
 	heap := func() uint64 {

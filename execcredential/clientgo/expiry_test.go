@@ -43,19 +43,12 @@ func TestMetricsOfCertificates(t *testing.T) {
 	authority := exectest.NewAuthority(t)
 	issue := func(until time.Time) *tls.Certificate {
 		certificate, key := authority.Issue("jane", hour(-5), until)
-		pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := need(tls.X509KeyPair([]byte(certificate), []byte(key)))(t)
 		return &pair
 	}
 	var seen clientgo.Metrics
 	newPool := func() *execcredential.Pool {
-		pool, err := execcredential.NewPool(execcredential.Options{OnRun: seen.Run})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pool
+		return need(execcredential.NewPool(execcredential.Options{OnRun: seen.Run}))(t)
 	}
 	one, two := newPool(), newPool()
 	defer one.Close()
@@ -73,9 +66,7 @@ func TestMetricsOfCertificates(t *testing.T) {
 		return s, func(certificate *tls.Certificate, want time.Time) {
 			t.Helper()
 			next = certificate
-			if _, err := s.Refresh(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			need(s.Refresh(t.Context()))(t)
 			for deadline := time.Now().Add(time.Minute); !end.is(want); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("the gauge is %v, want %v", end.Load(), want)

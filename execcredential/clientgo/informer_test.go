@@ -31,20 +31,15 @@ func (s *seen) has(name string) bool {
 
 func inform(t *testing.T, c *rest.Config) *seen {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := need(kubernetes.NewForConfig(c))(t)
 	s := &seen{added: map[string]int{}}
 	factory := informers.NewSharedInformerFactory(clientset, 0)
 	informer := factory.Core().V1().ConfigMaps().Informer()
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+	need(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		s.mu.Lock()
 		s.added[o.(*corev1.ConfigMap).Name]++
 		s.mu.Unlock()
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	stop := make(chan struct{})
 	factory.Start(stop)
 	t.Cleanup(func() { close(stop); factory.Shutdown() })
@@ -72,10 +67,7 @@ func TestInformerAcrossRotations(t *testing.T) {
 		return token != "" && token[len("Bearer token-"):] == name[len("jane-"):]
 	})
 	s := inform(t, config)
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := need(kubernetes.NewForConfig(config))(t)
 	for i := range 10 {
 		eventually(t, "the watch", func() bool { return server.watching() == 1 })
 		clock.Advance(time.Hour) // the credential has expired, the watch has not

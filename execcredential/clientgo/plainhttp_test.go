@@ -63,21 +63,13 @@ func TestKubeconfigWithoutTLS(t *testing.T) {
 	kubeconfig.AuthInfos["u"] = &api.AuthInfo{Exec: execProvider(exectest.NewProvider(t, token))}
 	kubeconfig.Contexts["c"] = &api.Context{Cluster: "c", AuthInfo: "u"}
 	kubeconfig.CurrentContext = "c"
-	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := need(clientcmd.NewDefaultClientConfig(*kubeconfig, nil).ClientConfig())(t)
 	if config.ExecProvider != nil {
 		t.Fatal("clientcmd gives programs for servers without TLS: then the reference is wrong about it")
 	}
 	pool, _ := newPool(t, execcredential.Options{})
-	if _, err := clientgo.Config(pool, config); err != nil {
-		t.Error(err)
-	}
-	content, err := clientcmd.Write(*kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect(t, errOf(clientgo.Config(pool, config)))
+	content := need(clientcmd.Write(*kubeconfig))(t)
 	var plain *execcredential.PlainHTTPError
 	if _, err := execcredential.ParseKubeconfig(content, t.TempDir(), execcredential.Selection{}); !errors.As(err, &plain) || !strings.Contains(err.Error(), "clusters[name=c].cluster.server") {
 		t.Errorf("error %v", err)

@@ -17,18 +17,12 @@ import (
 func TestConfigForASource(t *testing.T) {
 	server := newAPIServer(t)
 	pool, _ := newPool(t, execcredential.Options{})
-	pair, err := tls.X509KeyPair(pemPair(server.authority.Issue("device", start.Add(-time.Hour), start.Add(time.Hour))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := need(tls.X509KeyPair(pemPair(server.authority.Issue("device", start.Add(-time.Hour), start.Add(time.Hour)))))(t)
 	source := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
 		return execcredential.NewCredential(execcredential.Material{Token: "token", Certificate: &pair}, start)
 	}))
 	plain := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: server.authority.PEM()}}
-	config, err := clientgo.ConfigFor(source, plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := need(clientgo.ConfigFor(source, plain))(t)
 	if plain.WrapTransport != nil {
 		t.Error("the config that went in was changed")
 	}
