@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,12 +11,12 @@ import (
 	"syscall"
 	"testing"
 
-	registrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -50,12 +51,8 @@ func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 	create := func(pod *corev1.Pod) error { return errOf(pods.Create(t.Context(), pod, dryRun)) }
 
 	bindings := root.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	var taken []*registrationv1.ValidatingAdmissionPolicyBinding
-	for _, name := range []string{"credence-gmsa"} {
-		binding := need(bindings.Get(t.Context(), name, metav1.GetOptions{}))(t)
-		must(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
-		taken = append(taken, binding)
-	}
+	taken := need(bindings.Get(t.Context(), "credence-gmsa", metav1.GetOptions{}))(t)
+	must(t, bindings.Delete(t.Context(), taken.Name, metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		if err := create(windowsPod(gmsaOf(other, credentialContents))); err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			return fmt.Errorf("the policy still decides: %w", err)
@@ -66,10 +63,9 @@ func TestPlaneAccountsWithOneOfTheGuards(t *testing.T) {
 	t.Run("annotations", func(t *testing.T) { accountsByAnnotations(t, p, namespace, other, spec) })
 	t.Run("user", func(t *testing.T) { accountsOfUsers(t, p, namespace, other, spec) })
 
-	for _, binding := range taken {
-		binding.ResourceVersion, binding.UID = "", ""
-		need(bindings.Create(t.Context(), binding, metav1.CreateOptions{}))(t)
-	}
+	taken.ResourceVersion, taken.UID = "", ""
+	need(bindings.Create(t.Context(), taken, metav1.CreateOptions{}))(t)
+	t.Run("revisions", func(t *testing.T) { accountsOfRevisions(t, p) })
 	t.Run("webhook that does not answer", func(t *testing.T) {
 		signalWebhook(t, p, syscall.SIGSTOP)
 		defer signalWebhook(t, p, syscall.SIGCONT)
@@ -281,4 +277,41 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	}
 	running = need(joe.CoreV1().Pods(namespace).Get(t.Context(), running.Name, metav1.GetOptions{}))(t)
 	refusedWith(t, "a container that would run as the pod does", errOf(jane.CoreV1().Pods(namespace).UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{})), 403, `user "jane"`)
+}
+
+// A StatefulSet makes pods of its ControllerRevisions too: a user who writes one writes a template.
+func accountsOfRevisions(t *testing.T, p plane) {
+	namespace, spec := p.credentialSpecs(t, "mine")
+	p.grant(t, namespace, user("jill"), rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "statefulsets", "controllerrevisions"}, Verbs: []string{"*"}})
+	jill := p.clientAs(t, "jill")
+	labels := map[string]string{"app": "s"}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: appsv1.StatefulSetSpec{
+		Replicas: ptr.To[int32](1), ServiceName: "s", Selector: &metav1.LabelSelector{MatchLabels: labels},
+		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](5)}},
+		Template:       corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: windowsPod(nil).Spec},
+	}}
+	eventually(t, func() error {
+		return errOf(jill.AppsV1().StatefulSets(namespace).Create(t.Context(), set, metav1.CreateOptions{}))
+	})
+	eventually(t, func() error { return errOf(jill.CoreV1().Pods(namespace).Get(t.Context(), "s-0", metav1.GetOptions{})) })
+	need(jill.AppsV1().StatefulSets(namespace).Patch(t.Context(), "s", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"second"}]`), metav1.PatchOptions{}))(t)
+	eventually(t, func() (err error) { // the status is written after the pod
+		if set, err = jill.AppsV1().StatefulSets(namespace).Get(t.Context(), "s", metav1.GetOptions{}); err == nil && set.Status.CurrentRevision == "" {
+			err = errors.New("the StatefulSet has no revision yet")
+		}
+		return err
+	})
+	revisions := jill.AppsV1().ControllerRevisions(namespace)
+	revision := need(revisions.Get(t.Context(), set.Status.CurrentRevision, metav1.GetOptions{}))(t)
+	mine := need(json.Marshal(gmsaOf(spec("mine"), "")))(t)
+	revision.ResourceVersion, revision.UID = "", ""
+	revision.Data = runtime.RawExtension{Raw: []byte(strings.Replace(string(revision.Data.Raw), `"securityContext":{}`, `"securityContext":{"windowsOptions":`+string(mine)+`}`, 1))}
+	if !strings.Contains(string(revision.Data.Raw), spec("mine")) {
+		t.Fatalf("the test does not change %s", revision.Data.Raw)
+	}
+	must(t, revisions.Delete(t.Context(), revision.Name, metav1.DeleteOptions{}))
+	refusedWith(t, "a revision with an account", errOf(revisions.Create(t.Context(), revision, metav1.CreateOptions{})), 403, `user "jill"`, "data.spec.template.spec.securityContext")
+	// Merged into a template that has an account, another image is enough.
+	revision.Data = runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"jills"}]}}}}`)}
+	refusedWith(t, "a part of a template", errOf(revisions.Create(t.Context(), revision, metav1.CreateOptions{})), 403, "user jill may not use all of them")
 }

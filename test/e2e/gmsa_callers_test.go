@@ -106,9 +106,7 @@ func TestReviewsOfOthersAreNotAnswered(t *testing.T) {
 
 // Where the API server has no certificate to show, reviews are answered at paths that the webhook makes up itself, and the webhook
 // can change nothing else of its configurations.
-func TestPlaneReviewsAreAnsweredAtSecretPaths(t *testing.T) {
-	withPlane(t)
-	p := newPlane(t, "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=", "--arg", "webhook=--review-path-period=20s")
+func reviewsAtSecretPaths(t *testing.T, p plane) {
 	namespace, spec := p.credentialSpecs(t, "mine")
 	pods := p.client(t).CoreV1().Pods(namespace)
 	stranger := p.stranger(t, "")

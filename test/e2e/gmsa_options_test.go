@@ -27,7 +27,7 @@ func (p plane) again(t *testing.T, args ...string) {
 // it would never refuse; and a cluster without the webhook can have policies in its place.
 func TestPlaneOptionsOfAccounts(t *testing.T) {
 	withPlane(t)
-	p := newPlane(t, "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=")
+	p := newPlane(t, "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=", "--arg", "webhook=--review-path-period=20s")
 	configurations := func() []string {
 		return strings.Fields(p.must(t, "", "kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,validatingadmissionpolicies", "-o", "name"))
 	}
@@ -40,6 +40,7 @@ func TestPlaneOptionsOfAccounts(t *testing.T) {
 			t.Errorf("%s was not installed", name)
 		}
 	}
+	t.Run("secret paths", func(t *testing.T) { reviewsAtSecretPaths(t, p) })
 	p.must(t, "", "kubectl", "create", "clusterrole", "somebodys", "--verb=get", "--resource=pods")
 	p.again(t)
 	for _, name := range optional {

@@ -21,11 +21,7 @@ import (
 func (p plane) tokenRefused(t *testing.T, namespace, why string) {
 	t.Helper()
 	eventually(t, func() error {
-		got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`))
-		if got.Code != http.StatusServiceUnavailable || !strings.Contains(string(got.Body), why) {
-			return fmt.Errorf("a token: %d %s, want 503 with %q", got.Code, got.Body, why)
-		}
-		return nil
+		return do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(http.StatusServiceUnavailable, why)
 	})
 }
 
@@ -42,13 +38,14 @@ func (p plane) restart(t *testing.T, name string) {
 	})
 }
 
-// TestPlaneOldRingSignsNothing: a ring from before a revocation does not bring the revoked key back, and nothing is made anew
+// TestPlaneOldRingSignsNothing: after a damaged ring is whole again, a ring from before a revocation does not bring the revoked key back, and nothing is made anew
 // without a request.
 func TestPlaneOldRingSignsNothing(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "team")
+	t.Run("damaged", func(t *testing.T) { p.damagedRing(t, namespace) })
 	eventually(t, func() error {
 		if ring := p.keyRing(t); ring.Status.Settings == nil || !meta.IsStatusConditionTrue(ring.Status.Conditions, "Withdrawn") {
 			return fmt.Errorf("status: %+v", ring.Status)
@@ -140,4 +137,38 @@ func TestPlaneOldRingSignsNothing(t *testing.T) {
 	if strings.Contains(jwks(), stolen) {
 		t.Error("the revoked key is published again")
 	}
+}
+
+// damagedRing: nothing is signed with a ring that can not be read, and relying parties notice nothing.
+func (p plane) damagedRing(t *testing.T, namespace string) {
+	issued := token(t, p.config(t), namespace, "one", `{}`).Status.Token
+	path := filepath.Join(p.Dir, "keys", "ring.json")
+	good := need(os.ReadFile(path))(t)
+	must(t, os.WriteFile(path, []byte(strings.Replace(string(good), `"active"`, `"actice"`, 1)), 0o600))
+	eventually(t, func() error {
+		return do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(503)
+	})
+	eventually(t, func() error {
+		return do(t, p.direct(t), "GET", "/readyz?verbose", "", "").is(500, "[-]signing-keys failed")
+	})
+	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=5m")
+	for _, log := range []string{"apiserver", "controller"} {
+		eventually(t, func() error {
+			content, err := os.ReadFile(filepath.Join(p.Dir, "logs", log+".log"))
+			if err != nil || !strings.Contains(string(content), "actice") {
+				return fmt.Errorf("the log of the %s does not name the wrong field: %v", log, err)
+			}
+			return nil
+		})
+	}
+	if out, stderr, code := p.command(t, issued, "credence", "token", "verify", "-", "--ca-file", p.CAFile); code != 0 {
+		t.Errorf("a token that was issued before: %d %s%s", code, out, stderr)
+	}
+	must(t, os.WriteFile(path, good, 0o600))
+	eventually(t, func() error {
+		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
+			return fmt.Errorf("a token with a mended ring: %d %s", got.Code, got.Body)
+		}
+		return do(t, p.direct(t), "GET", "/readyz", "", "").is(200)
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -28,10 +30,23 @@ func (r response) is(code int, words ...string) error {
 	if r.Code != code {
 		return fmt.Errorf("code %d, want %d: %.2000s", r.Code, code, r.Body)
 	}
+	return lacks(string(r.Body), words...)
+}
+
+// lacks returns an error unless a text has all words in it.
+func lacks(text string, words ...string) error {
 	for _, word := range words {
-		if !strings.Contains(string(r.Body), word) {
-			return fmt.Errorf("code %d without %q: %.2000s", r.Code, word, r.Body)
+		if !strings.Contains(text, word) {
+			return fmt.Errorf("no %q in it: %.2000s", word, text)
 		}
+	}
+	return nil
+}
+
+// same returns the differences of a value from the one that is wanted.
+func same(want, got any) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("(-want +got):\n%s", diff)
 	}
 	return nil
 }
