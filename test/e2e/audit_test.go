@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,9 +114,7 @@ func TestAudit(t *testing.T) {
 		"jti": c["jti"].(string), "kid": header.KeyID, "sub": wi.Status.Sub,
 		"context": "v1/ServiceAccount/" + namespace + "/account/" + string(account.UID),
 	}
-	if diff := cmp.Diff(want, annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
+	expect(t, same(want, annotations), "annotations")
 	searchFor(t, shared.Dir, issued)
 }
 

@@ -188,16 +188,10 @@ func TestIdentitiesCanBeReadByAll(t *testing.T) {
 	admin := shared.config(t)
 	const identity = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":%q},"spec":{"audiences":%s,"targetSystem":{"type":"generic","providerConfig":{"apiVersion":"a/v1","kind":"K","x":%s}}}}`
 	for name, config := range map[string]string{"pair": `"\ud83d\ude00"`, "slash": `"a\/b"`, "delete": "\"\x7f\"", "line": "\"\u0085\u2028\"", "number": `1.50`} {
-		got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config))
-		if got.Code != 201 {
-			t.Errorf("%s: %d %s", name, got.Code, got.Body)
-		}
+		expect(t, do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config)).is(201), name)
 	}
 	for name, config := range map[string]string{"half": `"\ud83d"`, "large": `12345678901234567890`} {
-		got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config))
-		if got.Code != 422 || !strings.Contains(string(got.Body), "spec.targetSystem.providerConfig") {
-			t.Errorf("%s: %d %s, want 422", name, got.Code, got.Body)
-		}
+		expect(t, do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config)).is(422, "spec.targetSystem.providerConfig"), name)
 	}
 	expect(t, do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, "invisible", "[\"a\u200b\"]", `1`)).is(422), "an audience that is not what it looks like")
 	list := need(http.NewRequestWithContext(t.Context(), "GET", admin.Host+identitiesPath(namespace), nil))(t)

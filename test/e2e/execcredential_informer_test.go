@@ -43,10 +43,7 @@ func (w *execWorld) follow(config *rest.Config) *follower {
 	f := &follower{t: w.t, world: w, added: map[string]int{}}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watched{f, next} })
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(config))(w.t)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(w.namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			if o.TimeoutSeconds != nil {
@@ -54,20 +51,16 @@ func (w *execWorld) follow(config *rest.Config) *follower {
 			}
 		}))
 	informer := factory.Core().V1().ConfigMaps().Informer()
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+	must(w.t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.errors = append(f.errors, err)
-	}); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+	}))
+	need(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.added[o.(*corev1.ConfigMap).Name]++
-	}}); err != nil {
-		w.t.Fatal(err)
-	}
+	}}))(w.t)
 	f.sync = informer.HasSynced
 	ctx, cancel := context.WithCancel(w.t.Context())
 	f.stop = func() { cancel(); factory.Shutdown() }

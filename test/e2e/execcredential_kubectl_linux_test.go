@@ -118,9 +118,7 @@ func (w *execWorld) kubeconfigWith(program *api.ExecConfig) string {
 	config.Contexts["c"] = &api.Context{Cluster: "c", AuthInfo: "u", Namespace: w.namespace}
 	config.CurrentContext = "c"
 	path := filepath.Join(w.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, clientcmd.WriteToFile(*config, path))
 	return path
 }
 
@@ -129,16 +127,10 @@ func (w *execWorld) kubeconfigWith(program *api.ExecConfig) string {
 func (w *execWorld) prompting(mode api.ExecInteractiveMode) (kubeconfig string, infos func() []string) {
 	w.t.Helper()
 	folder := w.t.TempDir()
-	token, err := w.token("")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	credential, err := json.Marshal(map[string]any{
+	token := need(w.token(""))(w.t)
+	credential := need(json.Marshal(map[string]any{
 		"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": map[string]string{"token": token},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))(w.t)
 	script := `#!/bin/sh
 printf '%s\n' "$KUBERNETES_EXEC_INFO" >> "$(dirname "$0")/infos"
 [ -t 0 ] || { echo 'no person to prompt' >&2; exit 4; }
@@ -154,9 +146,7 @@ cat "$(dirname "$0")/credential"
 		content string
 		mode    os.FileMode
 	}{"login": {script, 0o700}, "credential": {string(credential), 0o600}} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(file.content), file.mode); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, os.WriteFile(filepath.Join(folder, name), []byte(file.content), file.mode))
 	}
 	infos = func() []string {
 		content, err := os.ReadFile(filepath.Join(folder, "infos"))

@@ -132,18 +132,13 @@ func (w *execWorld) config(pool *execcredential.Pool, program execcredential.Con
 	for _, variable := range program.Env {
 		config.ExecProvider.Env = append(config.ExecProvider.Env, api.ExecEnvVar{Name: variable.Name, Value: variable.Value})
 	}
-	adapted, err := clientgo.Config(pool, config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	adapted := need(clientgo.Config(pool, config))(w.t)
 	return adapted
 }
 
 func (w *execWorld) add(name string) {
 	w.t.Helper()
-	if _, err := w.admin.CoreV1().ConfigMaps(w.namespace).Create(w.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	need(w.admin.CoreV1().ConfigMaps(w.namespace).Create(w.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(w.t)
 }
 
 // requests returns the API server's audit log of the clients with credentials of a program.

@@ -120,9 +120,7 @@ func (l landscape) explains(t *testing.T) {
 	explained(admin, shoot+"/"+long, 1, "Shoot "+n+"/"+long+": refused", `token     cluster east: {"aud":["a"],`, "a Secret that is not known in cluster east", "is not the name of a namespace: it has 260 characters, and may have 63")
 	uid := l.must(t, "", "kubectl", "get", shoot, long, "-n", n, "-o", "jsonpath={.metadata.uid}")
 	_, got = claims(t, token(t, l.east, n, "kiwi", inContext(n, long, uid)).Status.Token)
-	if diff := cmp.Diff(any(map[string]any{"name": long, "namespace": n, "uid": uid}), got["gardener.cloud"].(map[string]any)["shoot"]); diff != "" {
-		t.Errorf("claim shoot (-want +got):\n%s", diff)
-	}
+	expect(t, same(any(map[string]any{"name": long, "namespace": n, "uid": uid}), got["gardener.cloud"].(map[string]any)["shoot"]), "claim shoot")
 	l.must(t, "", "kubectl", "delete", shoot, long, "-n", n)
 
 	// A kind that no ContextKind opens, and one that there is not.

@@ -75,13 +75,8 @@ func (p plane) confined(t *testing.T, pod string) []string {
 func (p plane) describedBy(t *testing.T, pod string, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		described, stderr, _ := p.command(t, "", "kubectl", "-n", "default", "describe", "pod", pod)
-		for _, text := range texts {
-			if !strings.Contains(described, text) {
-				return fmt.Errorf("pod %s is described as\n%s%s, want %q", pod, described, stderr, text)
-			}
-		}
-		return nil
+		described, _, _ := p.command(t, "", "kubectl", "-n", "default", "describe", "pod", pod)
+		return lacks(described, texts...)
 	})
 	got := need(p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{}))(t)
 	for _, c := range got.Status.ContainerStatuses {
@@ -186,11 +181,7 @@ func TestNodeGuard(t *testing.T) {
 	ofAPI := askingPod("of-the-api")
 	p.createPod(t, "default", ofAPI)
 	has := p.confined(t, "of-the-api")
-	for _, want := range free {
-		if !strings.Contains(strings.Join(has, "\n"), want) {
-			t.Errorf("a pod of the API has %q, want %q", has, want)
-		}
-	}
+	expect(t, lacks(strings.Join(has, "\n"), free...), "a pod of the API")
 	_, digest := p.containerOf(t, "of-the-api")
 
 	p.runStatic(t, askingPod("weak"))
@@ -214,11 +205,7 @@ func TestNodeGuard(t *testing.T) {
 	p.describedBy(t, "replaced-127.0.0.1", "the host's / at /host: credence-node guard refuses")
 	p.runStatic(t, hostPod("trusted"))
 	has = p.confined(t, "trusted-127.0.0.1")
-	for _, want := range append([]string{"proc"}, free...) {
-		if !strings.Contains(strings.Join(has, "\n"), want) {
-			t.Errorf("an allowed pod has %q, want %q", has, want)
-		}
-	}
+	expect(t, lacks(strings.Join(has, "\n"), append([]string{"proc"}, free...)...), "an allowed pod")
 
 	// A file that is damaged keeps static pods from starting, and no others.
 	allow("pods: everything\n")

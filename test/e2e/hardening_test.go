@@ -133,9 +133,7 @@ func TestNothingIsLostInDecoding(t *testing.T) {
 		"unknown field":                `{"spec":{"context":` + context + `}}`,
 	} {
 		for _, validation := range []string{"Ignore", "Warn", "Strict"} {
-			if got := do(t, admin, "POST", tokenPath(namespace, "one")+"?fieldValidation="+validation, "application/json", body); got.Code != 400 {
-				t.Errorf("%s with fieldValidation=%s: %d, want 400: %s", name, validation, got.Code, got.Body)
-			}
+			expect(t, do(t, admin, "POST", tokenPath(namespace, "one")+"?fieldValidation="+validation, "application/json", body).is(400), fmt.Sprintf("%s with fieldValidation=%s", name, validation))
 		}
 	}
 	providerConfig := func(config string) string {

@@ -39,9 +39,7 @@ func TestPlaneImageCredentials(t *testing.T) {
 	}
 	shared.create(t, namespace, "other-audience", "generic", "other")
 	store := strings.Replace(identityJSON("store", "aws", "registry"), `"type":"aws"`, `"type":"aws","providerConfig":{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:minio:iam:::role/app","endpoint":"https://minio.example.com"}`, 1)
-	if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", store); got.Code != 201 {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", store).is(201))
 	shared.userOf(t, namespace, "web", "direct", "exchanged", "other-audience", "store")
 	shared.userOf(t, namespace, "stranger")
 	node := shared.nodeObject(t)

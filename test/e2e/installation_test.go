@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -13,13 +11,8 @@ func TestPlaneDoctorComparesTheInstallation(t *testing.T) {
 	doctor := func(want ...string) {
 		t.Helper()
 		eventually(t, func() error {
-			stdout, stderr, _ := p.command(t, "", "credence", "doctor")
-			for _, line := range want {
-				if !strings.Contains(stdout, line) {
-					return fmt.Errorf("doctor does not print %q:\n%s%s", line, stdout, stderr)
-				}
-			}
-			return nil
+			stdout, _, _ := p.command(t, "", "credence", "doctor")
+			return lacks(stdout, want...)
 		})
 	}
 	kubectl := func(stdin string, args ...string) {

@@ -95,9 +95,7 @@ func attacksOnANode(t *testing.T, p plane) {
 		}
 	}
 	for _, subresource := range []string{"token", "selftoken"} {
-		if got := do(t, stolen, "POST", identitiesPath(namespace)+"/mine/"+subresource, "application/json", tokenRequest(`{}`)); got.Code != http.StatusForbidden {
-			t.Errorf("as the node itself, %s: %d %s", subresource, got.Code, got.Body)
-		}
+		expect(t, do(t, stolen, "POST", identitiesPath(namespace)+"/mine/"+subresource, "application/json", tokenRequest(`{}`)).is(http.StatusForbidden), "as the node itself,", subresource)
 	}
 
 	t.Log("with the files of the kubelet")

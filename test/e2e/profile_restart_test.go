@@ -180,9 +180,7 @@ func (d *drifting) record(t *testing.T, restart accounts.ProfileRestart) {
 	t.Helper()
 	patch := need(json.Marshal(map[string]any{"apiVersion": "accounts.credence.dev/v1alpha1", "kind": "ServiceAccountProfile", "status": map[string]any{"restart": restart}}))(t)
 	path := "/apis/accounts.credence.dev/v1alpha1/namespaces/" + d.namespace + "/serviceaccountprofiles/web/status?force=true&fieldManager=credence-profiles-drift"
-	if got := do(t, d.as(t, processUser), "PATCH", path, string(types.ApplyPatchType), string(patch)); got.Code != 200 {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, d.as(t, processUser), "PATCH", path, string(types.ApplyPatchType), string(patch)).is(200))
 }
 
 // A StatefulSet is restarted, too, and its pods never become ready: no other workload is, and that is reported. Once they are, the others follow.

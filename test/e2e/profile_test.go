@@ -203,14 +203,8 @@ func TestProfileFillsIn(t *testing.T) {
 		t.Errorf("the template is not applied: %s", answer)
 	}
 	stdout := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", p.namespace)
-	for _, line := range []string{": admitted\n", "profile     cart, mode Default, of SecurityContextTemplate " + name, "fills in  spec.securityContext.runAsUser: 33"} {
-		if !strings.Contains(stdout, line) {
-			t.Errorf("explain lacks %q:\n%s", line, stdout)
-		}
-	}
-	if got := do(t, shared.config(t), "DELETE", accountsRoot+"/namespaces/"+p.namespace+"/serviceaccountprofiles/cart", "", ""); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	expect(t, lacks(stdout, ": admitted\n", "profile     cart, mode Default, of SecurityContextTemplate "+name, "fills in  spec.securityContext.runAsUser: 33"), "explain")
+	must(t, do(t, shared.config(t), "DELETE", accountsRoot+"/namespaces/"+p.namespace+"/serviceaccountprofiles/cart", "", "").is(http.StatusOK))
 	if after, err := shared.client(t).CoreV1().Pods(p.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err != nil || *after.Spec.SecurityContext.RunAsUser != 20017 {
 		t.Errorf("a pod of a deleted profile: %v", err)
 	}
@@ -366,9 +360,7 @@ func TestThousandProfiles(t *testing.T) {
 		group.Go(func() {
 			for i := range 100 {
 				body := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"a-%d-%d"},"spec":{"securityContext":{"mode":"Enforce","pod":{"runAsUser":7}}}}`, worker, i)
-				if got := do(t, config, "POST", accountsRoot+"/namespaces/"+p.namespace+"/serviceaccountprofiles", jsonBody, body); got.Code != http.StatusCreated {
-					t.Errorf("%d %s", got.Code, got.Body)
-				}
+				expect(t, do(t, config, "POST", accountsRoot+"/namespaces/"+p.namespace+"/serviceaccountprofiles", jsonBody, body).is(http.StatusCreated))
 			}
 		})
 	}

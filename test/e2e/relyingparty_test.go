@@ -207,7 +207,5 @@ func TestDocumentsHoldWhatTheRingHas(t *testing.T) {
 			t.Errorf("key %s is published with its private part", key["kid"])
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"RS256": 2, "ES256": 2}, count); diff != "" {
-		t.Errorf("published keys by algorithm, one that signs and one spare each (-want +got):\n%s", diff)
-	}
+	expect(t, same(map[string]int{"RS256": 2, "ES256": 2}, count), "published keys by algorithm, one that signs and one spare each")
 }

@@ -186,9 +186,6 @@ func TestReplicaOnExternalEtcd(t *testing.T) {
 		return nil
 	})
 	shared.must(t, issued, "credence", "token", "verify", "-", "--issuer", shared.Issuer, "--audience", "a", "--ca-file", shared.CAFile)
-	got := do(t, replica, "DELETE", identitiesPath(namespace)+"/one", "", "")
-	if got.Code != 200 {
-		t.Errorf("delete at the replica: %d %s", got.Code, got.Body)
-	}
+	expect(t, do(t, replica, "DELETE", identitiesPath(namespace)+"/one", "", "").is(200), "delete at the replica")
 	eventually(t, func() error { return do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", "").is(404) })
 }

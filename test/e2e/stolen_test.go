@@ -82,9 +82,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		}
 		// Nor may a part become another user.
 		config.Impersonate.UserName = "system:admin"
-		if got := do(t, config, "GET", core, "", ""); got.Code != http.StatusForbidden {
-			t.Errorf("the %s became another user: %d %.300s", part, got.Code, got.Body)
-		}
+		expect(t, do(t, config, "GET", core, "", "").is(http.StatusForbidden), "the "+part+" became another user")
 	}
 	if now := shared.read(t, identitiesPath(namespace)+"/one"); now.Status.Sub != wi.Status.Sub {
 		t.Errorf("the subject was %s and is %s", wi.Status.Sub, now.Status.Sub)

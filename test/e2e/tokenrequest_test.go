@@ -10,7 +10,6 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -89,9 +88,7 @@ func TestClaims(t *testing.T) {
 				"garden":           map[string]any{"id": shared.gardenID(t)},
 			},
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: claims (-want +got):\n%s", target, diff)
-		}
+		expect(t, same(want, got), target, "claims")
 	}
 }
 
@@ -181,9 +178,7 @@ func TestTokenRequest(t *testing.T) {
 		})
 	}
 	t.Run("no such identity", func(t *testing.T) {
-		if got := do(t, admin, "POST", tokenPath(namespace, "missing"), "application/json", tokenRequest(`{}`)); got.Code != 404 {
-			t.Errorf("code %d, want 404: %s", got.Code, got.Body)
-		}
+		expect(t, do(t, admin, "POST", tokenPath(namespace, "missing"), "application/json", tokenRequest(`{}`)).is(404))
 	})
 	t.Run("identity is being deleted", func(t *testing.T) {
 		shared.create(t, namespace, "leaving", "aws", "a")
@@ -192,9 +187,7 @@ func TestTokenRequest(t *testing.T) {
 		}
 		patch(`{"metadata":{"finalizers":["example.com/keep"]}}`)
 		do(t, admin, "DELETE", identitiesPath(namespace)+"/leaving", "", "")
-		if got := do(t, admin, "POST", tokenPath(namespace, "leaving"), "application/json", tokenRequest(`{}`)); got.Code != 409 {
-			t.Errorf("code %d, want 409: %s", got.Code, got.Body)
-		}
+		expect(t, do(t, admin, "POST", tokenPath(namespace, "leaving"), "application/json", tokenRequest(`{}`)).is(409))
 		patch(`{"metadata":{"finalizers":null}}`)
 	})
 }
@@ -283,9 +276,7 @@ func TestContextObject(t *testing.T) {
 			}
 			_, c := claims(t, decodeTokenRequest(t, got).Status.Token)
 			want := map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "allowed", "uid": string(allowed.UID)}}
-			if diff := cmp.Diff(want, c["kubernetes.io"]); diff != "" {
-				t.Errorf("claim kubernetes.io (-want +got):\n%s", diff)
-			}
+			expect(t, same(want, c["kubernetes.io"]), "claim kubernetes.io")
 			if c["sub"] != wi.Status.Sub {
 				t.Errorf("sub %v, want %s", c["sub"], wi.Status.Sub)
 			}
@@ -319,9 +310,7 @@ func TestWhoMayCreateTokens(t *testing.T) {
 				return nil
 			})
 			for method, code := range verbs {
-				if got := do(t, config, method, identitiesPath(namespace), "application/json", identityJSON("by-"+role, "aws", "a")); got.Code != code {
-					t.Errorf("%s: code %d, want %d: %s", method, got.Code, code, got.Body)
-				}
+				expect(t, do(t, config, method, identitiesPath(namespace), "application/json", identityJSON("by-"+role, "aws", "a")).is(code), method)
 			}
 			expect(t, do(t, config, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(403), "create a token")
 			if out, _, _ := shared.command(t, "", "kubectl", "auth", "can-i", "use", "workloadidentities.authentication.gardener.cloud/one", "-n", namespace, "--as", name); strings.TrimSpace(out) != "no" {

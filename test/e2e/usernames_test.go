@@ -28,9 +28,7 @@ func profilesPath(namespace string) string {
 func (p plane) createProfile(t *testing.T, namespace, name, spec string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":%q},"spec":%s}`, name, spec)
-	if got := do(t, p.config(t), "POST", profilesPath(namespace), "application/json", body); got.Code != http.StatusCreated {
-		t.Fatalf("create profile %s: %d %s", name, got.Code, got.Body)
-	}
+	must(t, do(t, p.config(t), "POST", profilesPath(namespace), "application/json", body).is(http.StatusCreated), "create profile", name)
 }
 
 // awaitProfile waits until a condition of a profile has a reason, and returns the profile.
@@ -112,10 +110,7 @@ func TestUsernames(t *testing.T) {
 	}
 	for _, bad := range []string{"system:masters", "a\x00b", "a\nb", "-a", "ü"} {
 		text := need(json.Marshal(bad))(t)
-		got := do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/pay", mergePatch, `{"spec":{"username":`+string(text)+`}}`)
-		if got.Code != http.StatusUnprocessableEntity || !strings.Contains(string(got.Body), "spec.username") {
-			t.Errorf("username %q: %d %s", bad, got.Code, got.Body)
-		}
+		expect(t, do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/pay", mergePatch, `{"spec":{"username":`+string(text)+`}}`).is(http.StatusUnprocessableEntity, "spec.username"), fmt.Sprintf("username %q", bad))
 	}
 	if name, err := shared.usernameOf(t, namespace, pay); err != nil || name != "" {
 		t.Errorf("a token has the username %q: %v", name, err)
@@ -124,24 +119,18 @@ func TestUsernames(t *testing.T) {
 	t.Log("a name that is taken")
 	shared.createProfile(t, namespace, "plain", `{"username":"`+explicit+`"}`)
 	shared.awaitUsername(t, namespace, plain, explicit)
-	if got := do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/pay", mergePatch, `{"spec":{"username":"`+strings.ToUpper(explicit)+`"}}`); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/pay", mergePatch, `{"spec":{"username":"`+strings.ToUpper(explicit)+`"}}`).is(http.StatusOK))
 	shared.awaitProfile(t, namespace, "pay", "UsernameUnique", "UsernameTaken")
 	if name, err := shared.usernameOf(t, namespace, pay); err != nil || name != "" {
 		t.Errorf("the second has the username %q: %v", name, err)
 	}
 
 	t.Log("a name that stays, and one that is free again")
-	if got := do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/cart", mergePatch, `{"spec":{"username":"other/`+namespace+`"}}`); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "PATCH", profilesPath(namespace)+"/cart", mergePatch, `{"spec":{"username":"other/`+namespace+`"}}`).is(http.StatusOK))
 	if got := shared.awaitProfile(t, namespace, "cart", "UsernameUnique", "UsernameKept"); got.Status.Username != of("cart") {
 		t.Errorf("the username is %q", got.Status.Username)
 	}
-	if got := do(t, shared.config(t), "DELETE", profilesPath(namespace)+"/plain", "", ""); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "DELETE", profilesPath(namespace)+"/plain", "", "").is(http.StatusOK))
 	// At once: before the watch shows it.
 	if name, err := shared.usernameOf(t, namespace, plain); err != nil || name != "" {
 		t.Errorf("an account whose profile was deleted has the username %q: %v", name, err)
@@ -159,17 +148,13 @@ func TestProfileStatus(t *testing.T) {
 	shared.awaitProfile(t, namespace, "cart", "Ready", "TemplateMissing")
 	template := `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"SecurityContextTemplate","metadata":{"name":"` + namespace + `"},"spec":{"pod":{"runAsUser":-1}}}`
 	const templates = "/apis/accounts.credence.dev/v1alpha1/securitycontexttemplates"
-	if got := do(t, shared.config(t), "POST", templates, "application/json", template); got.Code != http.StatusCreated {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "POST", templates, "application/json", template).is(http.StatusCreated))
 	defer do(t, shared.config(t), "DELETE", templates+"/"+namespace, "", "")
 	got := shared.awaitProfile(t, namespace, "cart", "Ready", "SecurityContextInvalid")
 	if message := meta.FindStatusCondition(got.Status.Conditions, "Ready").Message; !strings.Contains(message, "spec.pod.runAsUser: Invalid value: -1") || !strings.Contains(message, "SecurityContextTemplate "+namespace) {
 		t.Errorf("message %s", message)
 	}
-	if got := do(t, shared.config(t), "PATCH", templates+"/"+namespace, mergePatch, `{"spec":{"pod":{"runAsUser":1}}}`); got.Code != http.StatusOK {
-		t.Fatalf("%d %s", got.Code, got.Body)
-	}
+	must(t, do(t, shared.config(t), "PATCH", templates+"/"+namespace, mergePatch, `{"spec":{"pod":{"runAsUser":1}}}`).is(http.StatusOK))
 	shared.awaitProfile(t, namespace, "cart", "Ready", "AccountMissing")
 	need(root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	shared.awaitProfile(t, namespace, "cart", "Ready", "ProfileApplied")
@@ -255,9 +240,7 @@ func TestPlaneUsernamesOfAThousandProfiles(t *testing.T) {
 		return nil
 	})
 	// One that is in no account's name needs no profile.
-	if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != http.StatusCreated {
-		t.Errorf("%d %s", got.Code, got.Body)
-	}
+	expect(t, do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)).is(http.StatusCreated))
 }
 
 // killPart kills a part of a plane, and waits until it is back.

@@ -87,9 +87,7 @@ func TestSampleOfTheDocument(t *testing.T) {
 				}
 			}
 			wi.Status.Conditions = nil
-			if diff := cmp.Diff(want, wi.Status); diff != "" {
-				t.Errorf("status (-want +got):\n%s", diff)
-			}
+			expect(t, same(want, wi.Status), "status")
 		})
 	}
 }
@@ -199,10 +197,7 @@ func TestKubectl(t *testing.T) {
 		})
 	})
 	t.Run("OpenAPI v3", func(t *testing.T) {
-		got := do(t, shared.config(t), "GET", "/openapi/v3/apis/authentication.gardener.cloud/v1alpha1", "", "")
-		if got.Code != 200 || !strings.Contains(string(got.Body), "cloud.gardener.authentication.v1alpha1.WorkloadIdentity") {
-			t.Errorf("OpenAPI v3: %d, %d bytes", got.Code, len(got.Body))
-		}
+		expect(t, do(t, shared.config(t), "GET", "/openapi/v3/apis/authentication.gardener.cloud/v1alpha1", "", "").is(200, "cloud.gardener.authentication.v1alpha1.WorkloadIdentity"), "OpenAPI v3")
 	})
 }
 

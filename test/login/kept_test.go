@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // kept is what credence credential status prints of the one credential that is kept.
@@ -43,10 +45,7 @@ func waitUntil(t *testing.T, when time.Time) {
 // age makes what is kept older, as if so much time had passed since it was got.
 func (d *workstation) age(by time.Duration) {
 	d.t.Helper()
-	files, err := filepath.Glob(filepath.Join(d.home, "cache", "credence", "credentials", "*"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	files := testkit.Need(filepath.Glob(filepath.Join(d.home, "cache", "credence", "credentials", "*")))(d.t)
 	aged := 0
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -60,22 +59,15 @@ func (d *workstation) age(by time.Duration) {
 			continue
 		}
 		var entry map[string]any
-		if err := json.Unmarshal(body, &entry); err != nil {
-			d.t.Fatal(err)
-		}
+		testkit.Must(d.t, json.Unmarshal(body, &entry))
 		for _, field := range []string{"obtained", "expires"} {
-			at, err := time.Parse(time.RFC3339, entry[field].(string))
-			if err != nil {
-				d.t.Fatal(err)
-			}
+			at := testkit.Need(time.Parse(time.RFC3339, entry[field].(string)))(d.t)
 			entry[field] = at.Add(-by).Format(time.RFC3339Nano)
 		}
 		if body, err = json.Marshal(entry); err != nil {
 			d.t.Fatal(err)
 		}
-		if err := os.WriteFile(file, fmt.Appendf(nil, "%ssha256:%x\n%s", heading, sha256.Sum256(body), body), 0o600); err != nil {
-			d.t.Fatal(err)
-		}
+		testkit.Must(d.t, os.WriteFile(file, fmt.Appendf(nil, "%ssha256:%x\n%s", heading, sha256.Sum256(body), body), 0o600))
 		aged++
 	}
 	if aged != 1 {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // number is that of a token of the provider.
@@ -30,9 +32,7 @@ func number(t *testing.T, token string) string {
 func (d *workstation) token(client string) string {
 	d.t.Helper()
 	var answer struct{ Status struct{ Token string } }
-	if err := json.Unmarshal([]byte(d.must("credence-credential", d.login(client)...)), &answer); err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.Must(d.t, json.Unmarshal([]byte(d.must("credence-credential", d.login(client)...)), &answer))
 	return answer.Status.Token
 }
 

@@ -59,14 +59,9 @@ func (d *workstation) putBrowser() {
 	d.t.Helper()
 	bin, addresses := filepath.Join(d.home, "bin"), filepath.Join(d.home, "addresses")
 	script := "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + addresses + "'\n"
-	if err := errors.Join(os.Mkdir(bin, 0o700), os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o700), syscall.Mkfifo(addresses, 0o600)); err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.Must(d.t, errors.Join(os.Mkdir(bin, 0o700), os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o700), syscall.Mkfifo(addresses, 0o600)))
 	// Both ends of the pipe: it does not end with the first that writes.
-	pipe, err := os.OpenFile(addresses, os.O_RDWR, 0)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	pipe := testkit.Need(os.OpenFile(addresses, os.O_RDWR, 0))(d.t)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines := bufio.NewScanner(pipe); lines.Scan(); {
