@@ -92,9 +92,7 @@ func TestAdopt(t *testing.T) {
 	}
 	want := func(what string, got response, code int, text string) {
 		t.Helper()
-		if got.Code != code || !strings.Contains(string(got.Body), text) {
-			t.Errorf("%s: %d %s, want %d with %q", what, got.Code, got.Body, code, text)
-		}
+		expect(t, got.is(code, text), what)
 	}
 	living := uidOf(t, namespace, create(admin, namespace, identityJSON("living", "generic", "a")))
 	gone := uidOf(t, namespace, create(admin, namespace, identityJSON("gone", "generic", "a")))

@@ -32,8 +32,7 @@ func (p plane) kubeletDir() string { return filepath.Join(p.Dir, "devcluster", "
 // driverLog is the log of the node, the driver's among it.
 func (p plane) driverLog(t *testing.T) string {
 	t.Helper()
-	log := need(os.ReadFile(filepath.Join(p.Dir, "logs", "devcluster.log")))(t)
-	return string(log)
+	return string(need(os.ReadFile(filepath.Join(p.Dir, "logs", "devcluster.log")))(t))
 }
 
 // identityPod has the token of an identity in a volume of the driver, and stays.
@@ -210,8 +209,7 @@ func injectedVolumes(t *testing.T, p plane) {
 		return p.must(t, lines[1], "credence", "token", "verify", "-", "--issuer", p.Issuer, "--ca-file", p.CAFile, "-o", "json")
 	}
 	mounts := func() string {
-		out := need(p.inMounts(t, "cat", "/proc/self/mountinfo").Output())(t)
-		return string(out)
+		return string(need(p.inMounts(t, "cat", "/proc/self/mountinfo").Output())(t))
 	}
 	must(t, p.deliver(t, namespace, v1alpha1.DeliveryCSI))
 	if shown := read("volume"); !strings.Contains(shown, namespace+":cart:") || !strings.Contains(shown, `"volume"`) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,35 +224,19 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	for what, pod := range map[string]*corev1.Pod{"a pod": pod, "a pod with an owner": owned} {
 		refusedWith(t, what, errOf(jane.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)), 403, `user "jane" may not use GMSACredentialSpec "`+spec("mine")+`"`)
 	}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: *pod.Spec.DeepCopy()}
-	once := *template.DeepCopy()
-	once.Spec.RestartPolicy = corev1.RestartPolicyNever
-	selector, meta := &metav1.LabelSelector{MatchLabels: template.Labels}, metav1.ObjectMeta{Name: "janes"}
-	for what, create := range map[string]func() error{
-		"Deployment": func() error {
-			return errOf(jane.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, dryRun))
-		},
-		"StatefulSet": func() error {
-			return errOf(jane.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, dryRun))
-		},
-		"DaemonSet": func() error {
-			return errOf(jane.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, dryRun))
-		},
-		"Job": func() error {
-			return errOf(jane.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once}}, dryRun))
-		},
-		"CronJob": func() error {
-			return errOf(jane.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once}}}}, dryRun))
-		},
-		"ReplicationController": func() error {
-			return errOf(jane.CoreV1().ReplicationControllers(namespace).Create(t.Context(), &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: template.Labels, Template: &template}}, dryRun))
-		},
-	} {
-		path := "spec.template.spec.securityContext"
-		if what == "CronJob" {
-			path = "spec.jobTemplate.spec.template.spec.securityContext"
+	for _, w := range workloads {
+		spec, path := pod.Spec, "spec.template.spec.securityContext"
+		switch w.resource {
+		case "pods", "podtemplates":
+			continue
+		case "cronjobs":
+			path = "spec.jobTemplate." + path
+			fallthrough
+		case "jobs":
+			spec.RestartPolicy = corev1.RestartPolicyNever
 		}
-		refusedWith(t, what, create(), 403, `user "jane"`, path)
+		got := do(t, p.as(t, "jane"), "POST", pathOf(namespace, w.resource)+"?dryRun=All", jsonBody, w.before+asJSON(t, spec)+w.after)
+		expect(t, got.is(403, `user \"jane\"`, path), w.resource)
 	}
 	replicas := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "iis", OwnerReferences: owned.OwnerReferences}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1),
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "iis"}}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: pod.Spec}}}

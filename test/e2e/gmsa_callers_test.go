@@ -26,24 +26,11 @@ import (
 // reviewURL is where the API server sends the reviews of a webhook of a configuration.
 func (p plane) reviewURL(t *testing.T, webhook string) string {
 	t.Helper()
-	mutating := need(p.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{}))(t)
-	for _, configuration := range mutating.Items {
-		for _, w := range configuration.Webhooks {
-			if w.Name == webhook {
-				return *w.ClientConfig.URL
-			}
-		}
+	url := p.must(t, "", "kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", `jsonpath={.items[*].webhooks[?(@.name=="`+webhook+`")].clientConfig.url}`)
+	if url == "" {
+		t.Fatalf("there is no webhook %s", webhook)
 	}
-	validating := need(p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{}))(t)
-	for _, configuration := range validating.Items {
-		for _, w := range configuration.Webhooks {
-			if w.Name == webhook {
-				return *w.ClientConfig.URL
-			}
-		}
-	}
-	t.Fatalf("there is no webhook %s", webhook)
-	return ""
+	return url
 }
 
 // madeUp is a review that no API server has sent: of a pod with an account.

@@ -1,12 +1,9 @@
 package e2e_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 )
@@ -31,14 +27,10 @@ func TestRequestsPastTheCluster(t *testing.T) {
 	expect(t, do(t, anonymous, "GET", "/apis", "", "").is(401), "anonymous on the direct port")
 	expect(t, do(t, anonymous, "GET", "/readyz", "", "").is(200), "health check")
 	// Headers of the front proxy count for nothing without its certificate.
-	ca := need(os.ReadFile(shared.CAFile))(t)
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	request := need(http.NewRequestWithContext(t.Context(), "GET", anonymous.Host+identitiesPath("default"), nil))(t)
 	request.Header.Set("X-Remote-User", "credence-admin")
 	request.Header.Set("X-Remote-Group", "system:masters")
-	got := need(client.Do(request))(t)
+	got := need(shared.publicClient(t).Do(request))(t)
 	got.Body.Close()
 	if got.StatusCode != 401 {
 		t.Errorf("forged front-proxy headers: %d, want 401", got.StatusCode)
@@ -222,8 +214,7 @@ func TestRefusalsAreShort(t *testing.T) {
 // The role by which an administrator lets the API server read parameters of policies gives nothing by itself.
 func TestRoleForParametersIsEmpty(t *testing.T) {
 	inTurn(t)
-	client := need(kubernetes.NewForConfig(shared.config(t)))(t)
-	role := need(client.RbacV1().ClusterRoles().Get(t.Context(), "credence:admission-params", metav1.GetOptions{}))(t)
+	role := need(shared.client(t).RbacV1().ClusterRoles().Get(t.Context(), "credence:admission-params", metav1.GetOptions{}))(t)
 	if role.AggregationRule == nil || len(role.Rules) != 0 {
 		t.Errorf("the role for parameters of policies is not empty by default: %+v", role.Rules)
 	}

@@ -10,8 +10,7 @@ import (
 // shipped is a file of the repository.
 func shipped(t *testing.T, file string) string {
 	t.Helper()
-	content := need(os.ReadFile("../../" + file))(t)
-	return string(content)
+	return string(need(os.ReadFile("../../" + file))(t))
 }
 
 // applied applies manifests until the test ends, each once the kinds that the one before defines are there.

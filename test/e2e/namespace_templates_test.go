@@ -374,14 +374,10 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"a profile with a username":  profile(namespace, `{"username":"x@example.com"}`),
 		"a profile with an identity": profile(namespace, `{"workloadIdentities":["x"]}`),
 		"a profile of a template":    profile(namespace, `{"securityContext":{"templateRef":{"name":"x"}}}`),
-		"makes a namespace": func() error {
-			return errOf(client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
-		}(),
-		"reads Secrets": func() error { return errOf(client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})) }(),
-		"makes a pod": func() error {
-			return errOf(client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
-		}(),
-		"deletes an account": client.CoreV1().ServiceAccounts(namespace).Delete(ctx, "app", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+		"makes a namespace":          errOf(client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})),
+		"reads Secrets":              errOf(client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})),
+		"makes a pod":                errOf(client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})),
+		"deletes an account":         client.CoreV1().ServiceAccounts(namespace).Delete(ctx, "app", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)

@@ -140,8 +140,7 @@ func cart(spec, container string) string {
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	text := need(json.Marshal(v))(t)
-	return string(text)
+	return string(need(json.Marshal(v))(t))
 }
 
 // Fields that a pod leaves open are filled in, and those that it has stay.

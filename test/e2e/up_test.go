@@ -155,7 +155,7 @@ func (p plane) downWithAnOpenWatch(t *testing.T) {
 	eventually(t, func() error {
 		audit, err := os.ReadFile(filepath.Join(p.Dir, "apiserver-audit.log"))
 		for line := range bytes.Lines(audit) {
-			if bytes.Contains(line, []byte(`"stage":"ResponseStarted"`)) && bytes.Contains(line, []byte(`"userAgent":"kubectl`)) {
+			if bytes.Contains(line, []byte(`"stage":"ResponseStarted"`)) && bytes.Contains(line, []byte(`"username":"credence-admin"`)) {
 				return nil
 			}
 		}

@@ -1,4 +1,4 @@
-// Package testkit is what tests of many packages need: a condition that comes true, certificates, ports. In goes a test, which
+// Package testkit is what tests of many packages need: a condition that comes true, steps that must succeed, certificates, ports. In goes a test, which
 // fails where the thing can't be had. It is imported by tests alone.
 package testkit
 
