@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -85,6 +88,11 @@ func TestPlaneStateOutlivesEveryStop(t *testing.T) {
 	p.create(t, "default", "kept", "aws", "a")
 	want := factsOf(t, p)
 	old := token(t, p.config(t), "default", "kept", `{"duration":"48h"}`).Status.Token
+	started := func(t *testing.T) plane { // and not stopped before the end of the whole test
+		t.Helper()
+		up(t, "--dir", dir, "--port", fmt.Sprint(port))
+		return need(readPlane(dir))(t)
+	}
 	unchanged := func(p plane) {
 		t.Helper()
 		expect(t, same(want, factsOf(t, p)), "after a stop")
@@ -130,37 +138,35 @@ func TestPlaneStateOutlivesEveryStop(t *testing.T) {
 		if status(dir) == nil {
 			t.Error("status is healthy with everything killed")
 		}
-		unchanged(upIn(t, dir, port))
+		unchanged(started(t))
 	})
 	t.Run("down and up", func(t *testing.T) {
 		p.downWithAnOpenWatch(t)
 		if left := processesOf(t, dir); len(left) > 0 {
 			t.Errorf("after down still running: %v", left)
 		}
-		unchanged(upIn(t, dir, port))
+		unchanged(started(t))
 	})
 	t.Run("deleted namespace", func(t *testing.T) {
 		p.must(t, "", "kubectl", "delete", "namespace", "credence-system", "--wait=false")
 		down(t, dir)
-		unchanged(upIn(t, dir, port))
+		unchanged(started(t))
 	})
 }
 
 // downWithAnOpenWatch stops a plane whose API server has not ended by itself before. A watch does not delay the end.
 func (p plane) downWithAnOpenWatch(t *testing.T) {
 	t.Helper()
-	watch := exec.Command(program("kubectl"), "--kubeconfig", p.Kubeconfig, "get", "wi", "-A", "--watch")
-	must(t, watch.Start())
-	defer func() { _ = watch.Process.Kill(); _ = watch.Wait() }()
-	eventually(t, func() error {
-		audit, err := os.ReadFile(filepath.Join(p.Dir, "apiserver-audit.log"))
-		for line := range bytes.Lines(audit) {
-			if bytes.Contains(line, []byte(`"stage":"ResponseStarted"`)) && bytes.Contains(line, []byte(`"username":"credence-admin"`)) {
-				return nil
-			}
+	config := p.config(t)
+	var watch *http.Response
+	eventually(t, func() (err error) {
+		watch, err = need(rest.HTTPClientFor(config))(t).Get(config.Host + identitiesPath("default") + "?watch=1")
+		if err == nil && watch.StatusCode != http.StatusOK {
+			err = fmt.Errorf("watch: %s", watch.Status)
 		}
-		return fmt.Errorf("no watch has begun: %v", err)
+		return err
 	})
+	defer watch.Body.Close()
 	out, err := exec.CommandContext(t.Context(), program("credence"), "down", "--dir", p.Dir).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "killed") {
 		t.Errorf("down: %v\n%s", err, out)
