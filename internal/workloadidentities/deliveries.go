@@ -2,6 +2,7 @@ package workloadidentities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -180,7 +181,13 @@ func (d *Deliveries) failed(err error) {
 
 func (d *Deliveries) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	var list v1alpha1.ContextDeliveryList
-	err := d.get(options).Do(ctx).Into(&list)
+	answer := d.get(options).Do(ctx)
+	err := answer.Into(&list)
+	for _, each := range answer.Warnings() {
+		if err == nil && strings.Contains(each.Text, v1alpha1.InNoWorkloadCluster) {
+			err = apierrors.NewForbidden(v1alpha1.Resource("contextdeliveries"), "", errors.New(each.Text)) // the list is empty: nothing is known
+		}
+	}
 	if err == nil {
 		d.mu.Lock()
 		d.complaint = ""

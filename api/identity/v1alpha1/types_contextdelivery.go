@@ -5,6 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// InNoWorkloadCluster is part of the warning beside the empty list of ContextDeliveries that a user of no WorkloadCluster gets. An agent
+// keeps what it has delivered when it reads it.
+const InNoWorkloadCluster = "is in no WorkloadCluster"
+
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ContextDelivery is a Secret with tokens that a context object needs in the workload clusters that it is on, by the deliver of its

@@ -96,7 +96,9 @@ func binding(name, to string) *authentication.CredentialsBinding {
 	return b
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldAt(t, clock.RealClock{}) }
+
+func newWorldAt(t testing.TB, now clock.WithTicker) *world {
 	t.Helper()
 	w := &world{
 		index: contextdelivery.NewIndex(time.Unix(1, 0)), identities: watch.NewFake(), bindings: watch.NewFake(),
@@ -107,7 +109,7 @@ func newWorld(t testing.TB) *world {
 		Index:      w.index,
 		Identities: storage{&authentication.WorkloadIdentityList{Items: []authentication.WorkloadIdentity{*identity("banana", "a"), *identity("kiwi", "k")}}, w.identities},
 		Bindings:   storage{&authentication.CredentialsBindingList{Items: []authentication.CredentialsBinding{*binding("infra", "banana")}}, w.bindings},
-		Clusters:   w, Objects: w, Clock: clock.RealClock{},
+		Clusters:   w, Objects: w, Clock: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -322,13 +324,12 @@ func TestCallers(t *testing.T) {
 	if _, err := w.Get(as(t, "west"), name, nil); code(err) != http.StatusNotFound {
 		t.Errorf("another cluster: %v, want 404", err)
 	}
-	for _, ctx := range []context.Context{as(t, "stranger"), as(t, "")} {
-		if _, err := w.List(ctx, &internalversion.ListOptions{}); code(err) != http.StatusForbidden {
-			t.Errorf("%v, want 403", err)
-		}
-		if _, err := w.Watch(ctx, &internalversion.ListOptions{}); code(err) != http.StatusForbidden {
-			t.Errorf("%v, want 403", err)
-		}
+	left := as(t, "system:serviceaccount:workload-clusters:left-agent")
+	if _, err := w.List(left, &internalversion.ListOptions{}); code(err) != http.StatusForbidden {
+		t.Errorf("%v, want 403", err)
+	}
+	if _, err := w.Watch(left, &internalversion.ListOptions{}); code(err) != http.StatusForbidden {
+		t.Errorf("%v, want 403", err)
 	}
 	if _, err := w.List(t.Context(), &internalversion.ListOptions{}); code(err) != http.StatusUnauthorized {
 		t.Errorf("%v, want 401", err)

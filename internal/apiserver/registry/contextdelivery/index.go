@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 )
@@ -233,11 +234,14 @@ func (i *Index) missing() string {
 	return ""
 }
 
-// of returns the deliveries of a cluster by name, and their resource version.
-func (i *Index) of(cluster string) ([]*v1alpha1.ContextDelivery, uint64) {
+// of returns the deliveries of a cluster by name, none if it is nil, and their resource version.
+func (i *Index) of(cluster *clusters.Cluster) ([]*v1alpha1.ContextDelivery, uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	found := slices.SortedFunc(maps.Values(i.log.live[cluster]), func(a, b *v1alpha1.ContextDelivery) int { return cmp.Compare(a.Name, b.Name) })
+	if cluster == nil {
+		return nil, i.log.last
+	}
+	found := slices.SortedFunc(maps.Values(i.log.live[cluster.Name]), func(a, b *v1alpha1.ContextDelivery) int { return cmp.Compare(a.Name, b.Name) })
 	return found, i.log.last
 }
 

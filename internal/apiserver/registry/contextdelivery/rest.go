@@ -1,10 +1,11 @@
 // Package contextdelivery serves ContextDelivery objects, which are not stored. In go the objects of ContextKinds, bindings and identities,
-// as they change; out come, for each user of a WorkloadCluster, the deliveries of that cluster, and for other users none. It issues no
-// token, and writes nothing.
+// as they change; out come, for each user of a WorkloadCluster, the deliveries of that cluster. Other users get empty lists: tools list
+// every kind that RBAC lets them list, and stop at a refusal. It issues no token, and writes nothing.
 package contextdelivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
@@ -110,11 +112,12 @@ func (r *REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runt
 	if err != nil {
 		return nil, err
 	}
-	found := r.index.get(cluster.Name, name)
-	if found == nil {
-		return nil, apierrors.NewNotFound(v1alpha1.Resource("contextdeliveries"), name)
+	if cluster != nil {
+		if found := r.index.get(cluster.Name, name); found != nil {
+			return seen(cluster, found), nil
+		}
 	}
-	return seen(cluster, found), nil
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("contextdeliveries"), name)
 }
 
 // List implements rest.Lister. A list always has the present state.
@@ -123,7 +126,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 	if err != nil {
 		return nil, err
 	}
-	found, version := r.index.of(cluster.Name)
+	found, version := r.index.of(cluster)
 	list := &v1alpha1.ContextDeliveryList{Items: make([]v1alpha1.ContextDelivery, 0, len(found))}
 	list.ResourceVersion = strconv.FormatUint(version, 10)
 	for _, each := range found {
@@ -143,11 +146,11 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	caller, _ := request.UserFrom(ctx)
 	w := &watcher{
 		REST: r, user: caller.GetName(), cluster: cluster, selected: func(d *v1alpha1.ContextDelivery) bool { return selected(options, d) },
-		result: make(chan watch.Event), stopped: make(chan struct{}),
+		result: make(chan watch.Event), stopped: make(chan struct{}), bookmarks: options.AllowWatchBookmarks,
 	}
 	streamed := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if version := options.ResourceVersion; streamed || options.SendInitialEvents == nil && (version == "" || version == "0") {
-		w.initial, w.version = r.index.of(cluster.Name)
+		w.initial, w.version = r.index.of(cluster)
 		w.marked = streamed && options.AllowWatchBookmarks
 	} else if w.version, err = strconv.ParseUint(version, 10, 64); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %v", err))
@@ -185,8 +188,9 @@ func (r *REST) known() error {
 // HasSynced reports whether what is to be delivered is known.
 func (r *REST) HasSynced() bool { return r.known() == nil }
 
-// callersCluster returns the cluster of the caller. The error is 403 if no cluster lists the caller, and 503 while its deliveries are not
-// known.
+// callersCluster returns the cluster of the caller, or nil and a warning if no cluster lists the caller. The error is 403 for a service
+// account of joined clusters in no cluster: its agent must not take that for an empty list and delete its Secrets. It is 503 while the
+// deliveries of the cluster are not known.
 func (r *REST) callersCluster(ctx context.Context) (*clusters.Cluster, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
@@ -196,11 +200,16 @@ func (r *REST) callersCluster(ctx context.Context) (*clusters.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cluster == nil {
-		return nil, apierrors.NewForbidden(v1alpha1.Resource("contextdeliveries"), "", fmt.Errorf(
-			"user %q is in no WorkloadCluster, and each of those sees what is delivered to it alone; to find out what is delivered of an object, look at the object and at the references of its ContextKind", caller.GetName()))
+	if cluster != nil {
+		return cluster, r.known()
 	}
-	return cluster, r.known()
+	why := fmt.Sprintf("user %q %s, and each of those sees what is delivered to it alone; to find out what is delivered of an object, look at the object and at the references of its ContextKind",
+		caller.GetName(), v1alpha1.InNoWorkloadCluster)
+	if clusters.Joined(caller) {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("contextdeliveries"), "", errors.New(why))
+	}
+	warning.AddWarning(ctx, "", why)
+	return nil, nil
 }
 
 // missing returns a resource that has not been read, or an empty text.

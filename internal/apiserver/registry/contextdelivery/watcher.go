@@ -23,16 +23,20 @@ const (
 // lookEvery is how often a watch without events checks the cluster of its user: one who was taken off it sees nothing more.
 const lookEvery = time.Second
 
+// markEvery is how often a watch sends a bookmark, so that a quiet one can go on from a recent resource version.
+const markEvery = time.Minute
+
 // watcher sends the events of one cluster to one client. It buffers none: a client that is too slow for the log starts again.
 type watcher struct {
 	*REST
-	user     string
+	user string
+	// cluster is nil for a user of none: the watch has no events but bookmarks.
 	cluster  *clusters.Cluster
 	selected func(*v1alpha1.ContextDelivery) bool
 	initial  []*v1alpha1.ContextDelivery
-	// marked requests a bookmark after the initial deliveries.
-	marked  bool
-	version uint64
+	// marked requests a bookmark after the initial deliveries, bookmarks one from time to time.
+	marked, bookmarks bool
+	version           uint64
 
 	result  chan watch.Event
 	stopped chan struct{}
@@ -50,7 +54,7 @@ func (w *watcher) run(ctx context.Context) {
 	if !w.sendInitial(ctx) {
 		return
 	}
-	ticker := w.clock.NewTicker(lookEvery)
+	marked, ticker := w.clock.Now(), w.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		if !w.same() {
@@ -63,12 +67,17 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 		for _, each := range events {
-			if each.cluster == w.cluster.Name && w.selected(each.object) && !w.send(ctx, watch.Event{Type: each.kind, Object: seen(w.cluster, each.object)}) {
+			if w.cluster != nil && each.cluster == w.cluster.Name && w.selected(each.object) && !w.send(ctx, watch.Event{Type: each.kind, Object: seen(w.cluster, each.object)}) {
 				return
 			}
 		}
 		if w.version += uint64(len(events)); len(events) > 0 {
 			continue
+		}
+		if now := w.clock.Now(); w.bookmarks && now.Sub(marked) >= markEvery {
+			if marked = now; !w.mark(ctx, nil) {
+				return
+			}
 		}
 		select {
 		case <-changed:
@@ -88,18 +97,22 @@ func (w *watcher) sendInitial(ctx context.Context) bool {
 		}
 	}
 	w.initial = nil
-	if !w.marked {
-		return true
-	}
-	mark := &v1alpha1.ContextDelivery{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: strconv.FormatUint(w.version, 10), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-	}}
-	return w.send(ctx, watch.Event{Type: watch.Bookmark, Object: mark})
+	return !w.marked || w.mark(ctx, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 }
 
-// same reports whether the cluster still lists the user, and is unchanged.
+// mark sends a bookmark.
+func (w *watcher) mark(ctx context.Context, annotations map[string]string) bool {
+	return w.send(ctx, watch.Event{Type: watch.Bookmark, Object: &v1alpha1.ContextDelivery{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: strconv.FormatUint(w.version, 10), Annotations: annotations,
+	}}})
+}
+
+// same reports whether the cluster still lists the user, and is unchanged; or whether the user is still in none.
 func (w *watcher) same() bool {
 	now, err := w.clusters.Of(w.user)
+	if w.cluster == nil {
+		return err == nil && now == nil
+	}
 	return err == nil && now != nil && (now == w.cluster || now.UID == w.cluster.UID && equality.Semantic.DeepEqual(now.Spec, w.cluster.Spec))
 }
 
