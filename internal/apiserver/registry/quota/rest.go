@@ -33,7 +33,7 @@ var (
 func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter) (*REST, error) {
 	s := strategy{stored.NewStrategy(scheme, true)}
 	store, err := stored.NewStore(stored.Kind{
-		Version: v1alpha1.SchemeGroupVersion, Resource: "quotas", Singular: "quota",
+		Version: v1alpha1.SchemeGroupVersion, Resource: "quotas", Singular: "credentialquota",
 		Object: &v1alpha1.Quota{}, List: &v1alpha1.QuotaList{}, Strategy: s, Table: table,
 	}, &generic.StoreOptions{RESTOptions: options})
 	if err != nil {
