@@ -111,8 +111,8 @@ func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme
 // releaseEvery is how often identities that are being deleted are looked at.
 const releaseEvery = 2 * time.Second
 
-// reholdEvery is how often those are looked at to which bindings refer.
-const reholdEvery = time.Minute
+// reholdEvery is how often those are looked at to which bindings refer: they may have appeared.
+const reholdEvery = 10 * time.Second
 
 // releaseIdentities releases identities that are being deleted, once no CredentialsBinding refers to them, and holds those to which one refers.
 func releaseIdentities(bindings *credentialsbinding.REST, identities *workloadidentity.REST) genericapiserver.PostStartHookFunc {

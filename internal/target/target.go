@@ -48,7 +48,8 @@ type Limits struct {
 	Untrusted func(audience string) string
 }
 
-// Fixed is a value of a providerConfig that must never change; empty while it is not set.
+// Fixed is a value of a providerConfig that must never change; empty while it is not set. Bindings store it: no later version may write it in
+// another way.
 type Fixed struct {
 	Path  *field.Path
 	Value string

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
@@ -25,6 +28,53 @@ type CredentialsBinding struct {
 	// +optional
 	// +listType=atomic
 	Quotas []CredentialsReference `json:"quotas,omitempty"`
+	// status is what the server has found of the credentials.
+	// +optional
+	Status CredentialsBindingStatus `json:"status,omitempty"`
+}
+
+// CredentialsBindingStatus is what the server has found of the credentials of a binding. A reference may be written before its object exists.
+type CredentialsBindingStatus struct {
+	// observedGeneration is the generation of the binding that the status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// writer is the user who wrote the reference to the credentials. The server reviews this user's right again for each new uid. Absent in
+	// bindings that were written before writers were recorded.
+	// +optional
+	Writer *CredentialsWriter `json:"writer,omitempty"`
+	// credentialsUID is the uid of the WorkloadIdentity or Secret that the binding gives. Empty: none.
+	// +optional
+	CredentialsUID types.UID `json:"credentialsUID,omitempty"`
+	// account holds the fields of the identity's providerConfig that another identity of the binding must have, too.
+	// +optional
+	// +listType=atomic
+	Account []CredentialsAccountField `json:"account,omitempty"`
+	// conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// CredentialsWriter is a user.
+type CredentialsWriter struct {
+	// username is the name of the user.
+	Username string `json:"username"`
+	// uid is the uid of the user, if it has one.
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// groups are the groups of the user.
+	// +optional
+	// +listType=atomic
+	Groups []string `json:"groups,omitempty"`
+}
+
+// CredentialsAccountField is a field of a providerConfig.
+type CredentialsAccountField struct {
+	// path is the path of the field.
+	Path string `json:"path"`
+	// value is its value, or the part of it that names the account.
+	Value string `json:"value"`
 }
 
 // CredentialsProvider is a provider of infrastructure.

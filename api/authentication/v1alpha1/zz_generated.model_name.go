@@ -11,6 +11,11 @@ func (in ContextObject) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsAccountField) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsAccountField"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBinding) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.CredentialsBinding"
 }
@@ -18,6 +23,11 @@ func (in CredentialsBinding) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBindingList) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.CredentialsBindingList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsBindingStatus) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsBindingStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -43,6 +53,11 @@ func (in CredentialsProvider) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsReference) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.CredentialsReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsWriter) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsWriter"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

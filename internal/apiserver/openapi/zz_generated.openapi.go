@@ -19,13 +19,16 @@ import (
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.ContextObject{}.OpenAPIModelName():                     schema_credence_api_authentication_v1alpha1_ContextObject(ref),
+		v1alpha1.CredentialsAccountField{}.OpenAPIModelName():           schema_credence_api_authentication_v1alpha1_CredentialsAccountField(ref),
 		v1alpha1.CredentialsBinding{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref),
 		v1alpha1.CredentialsBindingList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref),
+		v1alpha1.CredentialsBindingStatus{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_CredentialsBindingStatus(ref),
 		v1alpha1.CredentialsDataRequest{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref),
 		v1alpha1.CredentialsDataRequestSpec{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_CredentialsDataRequestSpec(ref),
 		v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName():      schema_credence_api_authentication_v1alpha1_CredentialsDataRequestStatus(ref),
 		v1alpha1.CredentialsProvider{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_CredentialsProvider(ref),
 		v1alpha1.CredentialsReference{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_CredentialsReference(ref),
+		v1alpha1.CredentialsWriter{}.OpenAPIModelName():                 schema_credence_api_authentication_v1alpha1_CredentialsWriter(ref),
 		v1alpha1.Delivery{}.OpenAPIModelName():                          schema_credence_api_authentication_v1alpha1_Delivery(ref),
 		v1alpha1.DeliveryFailure{}.OpenAPIModelName():                   schema_credence_api_authentication_v1alpha1_DeliveryFailure(ref),
 		v1alpha1.DeliveryReport{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_DeliveryReport(ref),
@@ -208,6 +211,36 @@ func schema_credence_api_authentication_v1alpha1_ContextObject(ref common.Refere
 	}
 }
 
+func schema_credence_api_authentication_v1alpha1_CredentialsAccountField(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsAccountField is a field of a providerConfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the path of the field.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "value is its value, or the part of it that names the account.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path", "value"},
+			},
+		},
+	}
+}
+
 func schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -273,12 +306,19 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref common.R
 							},
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the server has found of the credentials.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CredentialsBindingStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"provider"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.CredentialsProvider{}.OpenAPIModelName(), v1alpha1.CredentialsReference{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.CredentialsBindingStatus{}.OpenAPIModelName(), v1alpha1.CredentialsProvider{}.OpenAPIModelName(), v1alpha1.CredentialsReference{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -329,6 +369,80 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref comm
 		},
 		Dependencies: []string{
 			v1alpha1.CredentialsBinding{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsBindingStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsBindingStatus is what the server has found of the credentials of a binding. A reference may be written before its object exists.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the binding that the status is of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"writer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "writer is the user who wrote the reference to the credentials. The server reviews this user's right again for each new uid. Absent in bindings that were written before writers were recorded.",
+							Ref:         ref(v1alpha1.CredentialsWriter{}.OpenAPIModelName()),
+						},
+					},
+					"credentialsUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsUID is the uid of the WorkloadIdentity or Secret that the binding gives. Empty: none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"account": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "account holds the fields of the identity's providerConfig that another identity of the binding must have, too.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.CredentialsAccountField{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CredentialsAccountField{}.OpenAPIModelName(), v1alpha1.CredentialsWriter{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -482,6 +596,54 @@ func schema_credence_api_authentication_v1alpha1_CredentialsReference(ref common
 				Extensions: spec.Extensions{
 					"x-kubernetes-map-type": "atomic",
 				},
+			},
+		},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsWriter(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsWriter is a user.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "username is the name of the user.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is the uid of the user, if it has one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are the groups of the user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"username"},
 			},
 		},
 	}

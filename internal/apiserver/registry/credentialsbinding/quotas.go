@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
@@ -53,7 +54,7 @@ type Namespaces interface {
 }
 
 // check reviews that the writer may get each Quota, so that a writer without that right learns nothing of them. Then there must be at most
-// one of each scope.
+// one of each scope. One that does not exist yet is a warning.
 func (l limits) check(ctx context.Context, binding *v1alpha1.CredentialsBinding) error {
 	if len(binding.Quotas) == 0 {
 		return nil
@@ -85,7 +86,8 @@ func (l limits) check(ctx context.Context, binding *v1alpha1.CredentialsBinding)
 		found, err := l.quotas.Get(request.WithNamespace(ctx, each.Namespace), each.Name, &metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return refused(field.NotFound(quotasPath.Index(i), nameOf(&each)))
+			warning.AddWarning(ctx, "", fmt.Sprintf("%s: %s", quotasPath.Index(i), missingQuota(&each)))
+			continue
 		case err != nil:
 			return err
 		}
@@ -96,4 +98,25 @@ func (l limits) check(ctx context.Context, binding *v1alpha1.CredentialsBinding)
 		scopes[ofProjects] = nameOf(&each)
 	}
 	return nil
+}
+
+// missing returns why objects can't use a binding yet, as one of its Quotas does not exist; or an empty text.
+func (l limits) missing(ctx context.Context, binding *v1alpha1.CredentialsBinding) (string, error) {
+	for _, each := range binding.Quotas {
+		ctx := request.WithNamespace(ctx, each.Namespace)
+		_, err := l.quotas.Get(ctx, each.Name, &metav1.GetOptions{ResourceVersion: "0"})
+		if apierrors.IsNotFound(err) { // it may have been created a moment ago
+			_, err = l.quotas.Get(ctx, each.Name, &metav1.GetOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return missingQuota(&each), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func missingQuota(of *v1alpha1.CredentialsReference) string {
+	return fmt.Sprintf("Quota %s does not exist yet: until it does, objects that name the binding are refused", nameOf(of))
 }

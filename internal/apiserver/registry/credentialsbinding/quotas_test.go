@@ -50,7 +50,7 @@ func TestQuotasOfABinding(t *testing.T) {
 		"one of each scope":                {[]*v1alpha1.CredentialsReference{ref("projects"), ref("all")}, enforced, 0, ""},
 		"of another namespace":             {[]*v1alpha1.CredentialsReference{{Name: "all", Namespace: "limits"}}, enforced, 0, ""},
 		"two of one scope":                 {[]*v1alpha1.CredentialsReference{ref("all-too"), ref("all")}, enforced, 422, "only one Quota of each scope (projects or credentials) can be listed, and shop/all-too has the same"},
-		"one that does not exist":          {[]*v1alpha1.CredentialsReference{ref("gone")}, enforced, 422, `quotas[0]: Not found: "shop/gone"`},
+		"one that does not exist":          {[]*v1alpha1.CredentialsReference{ref("gone")}, enforced, 0, ""},
 		"one that may not be read":         {[]*v1alpha1.CredentialsReference{ref("all"), ref("secret")}, enforced, 403, `quotas[1]: user "jane" cannot get resource "quotas" in API group "authentication.gardener.cloud" in the namespace "shop"`},
 		"in a namespace without the label": {[]*v1alpha1.CredentialsReference{ref("all")}, namespaces{}, 422, "are not enforced in namespace shop: a cluster admin enforces them with: kubectl label namespace shop identity.credence.dev/quotas=enabled"},
 		"in an unknown namespace":          {[]*v1alpha1.CredentialsReference{ref("all")}, namespaces{err: errors.New("away")}, 503, "away"},

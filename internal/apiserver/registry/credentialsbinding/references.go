@@ -3,12 +3,14 @@ package credentialsbinding
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
@@ -31,8 +33,8 @@ type references struct {
 }
 
 // check is called for a binding that is created, or updated from an old one. First it reviews the rights of the writer, on the old
-// credentials and on the new ones, so that a writer without them learns nothing. Then the identity must exist, be for the provider, and be
-// of the same account as the identity before it. Last, the identity is held.
+// credentials and on the new ones, so that a writer without them learns nothing. Then the identity must be for the provider, and be of the
+// same account as the identity before it. Last, the identity is held. One that does not exist yet is a warning: examine checks it later.
 func (r references) check(ctx context.Context, binding, old *v1alpha1.CredentialsBinding, dryRun bool) error {
 	if old == nil {
 		old = &v1alpha1.CredentialsBinding{}
@@ -55,11 +57,16 @@ func (r references) check(ctx context.Context, binding, old *v1alpha1.Credential
 	if binding.WorkloadIdentityRef == nil {
 		return nil
 	}
-	if err := r.checkIdentity(ctx, binding, old); err != nil {
-		return err
-	}
 	to := binding.WorkloadIdentityRef
-	return r.identities.Hold(request.WithNamespace(ctx, to.Namespace), to.Name, dryRun)
+	err := r.checkIdentity(ctx, binding, old)
+	if err == nil {
+		err = r.identities.Hold(request.WithNamespace(ctx, to.Namespace), to.Name, dryRun)
+	}
+	if apierrors.IsNotFound(err) {
+		warning.AddWarning(ctx, "", fmt.Sprintf("%s: WorkloadIdentity %s does not exist yet: once it does, and user %q may use it, the binding gives its tokens", identityPath, nameOf(to), writer.GetName()))
+		return nil
+	}
+	return err
 }
 
 // checkRights checks that a writer may get the Secret of a binding, or use its identity.
@@ -88,42 +95,82 @@ func (r references) checkRights(ctx context.Context, writer user.Info, name stri
 	return nil
 }
 
+// checkIdentity compares the identity of a binding with its provider, and with the account of the identity before. The error is 404 if the
+// identity does not exist.
 func (r references) checkIdentity(ctx context.Context, binding, old *v1alpha1.CredentialsBinding) error {
-	refused := func(err *field.Error) error {
-		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("CredentialsBinding").GroupKind(), binding.Name, field.ErrorList{err})
+	refused := func(fault string) error {
+		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("CredentialsBinding").GroupKind(), binding.Name, field.ErrorList{
+			field.Invalid(identityPath, nameOf(binding.WorkloadIdentityRef), fault)})
 	}
-	name := nameOf(binding.WorkloadIdentityRef)
 	wi, err := r.find(ctx, binding.WorkloadIdentityRef)
-	switch {
-	case apierrors.IsNotFound(err):
-		return refused(field.NotFound(identityPath, name))
-	case err != nil:
+	if err != nil {
 		return err
-	case wi.DeletionTimestamp != nil:
-		return refused(field.Invalid(identityPath, name, "is being deleted: it takes no new references"))
-	case wi.Spec.TargetSystem.Type != binding.Provider.Type:
-		return refused(field.Invalid(identityPath, name, fmt.Sprintf("is for %s, and the binding for %s", wi.Spec.TargetSystem.Type, binding.Provider.Type)))
+	}
+	if fault := unfit(wi, binding); fault != "" {
+		return refused(fault)
 	}
 	if old.WorkloadIdentityRef == nil {
 		return nil
 	}
-	before, err := r.find(ctx, old.WorkloadIdentityRef)
-	if apierrors.IsNotFound(err) {
-		return nil // its account is not known any more
-	} else if err != nil {
-		return err
+	account, before := old.Status.Account, nameOf(old.WorkloadIdentityRef)
+	if len(account) == 0 {
+		was, err := r.find(ctx, old.WorkloadIdentityRef)
+		if apierrors.IsNotFound(err) {
+			return nil // its account is not known any more
+		} else if err != nil {
+			return err
+		}
+		config, known := configOf(was)
+		if !known {
+			return refused(fmt.Sprintf("may be of another account than %s, to which the binding refers: the providerConfig of that is not valid; make another binding", before))
+		}
+		account = accountOf(config)
 	}
-	was, known := configOf(before)
-	if !known {
-		return refused(field.Invalid(identityPath, name, fmt.Sprintf("may be of another account than %s, to which the binding refers: the providerConfig of that is not valid; make another binding",
-			nameOf(old.WorkloadIdentityRef))))
-	}
-	is, _ := configOf(wi)
-	for _, moved := range target.Moved(was, is) {
-		return refused(field.Invalid(identityPath, name, fmt.Sprintf("is of another account than %s, to which the binding refers: %s is %q, and was %q; make another binding",
-			nameOf(old.WorkloadIdentityRef), moved.Path, moved.Is, moved.Was)))
+	if fault := moved(account, wi); fault != "" {
+		return refused(fmt.Sprintf("is of another account than %s, to which the binding refers: %s; make another binding", before, fault))
 	}
 	return nil
+}
+
+// unfit returns why a binding can't refer to an identity, or an empty text.
+func unfit(wi *v1alpha1.WorkloadIdentity, binding *v1alpha1.CredentialsBinding) string {
+	switch {
+	case wi.DeletionTimestamp != nil:
+		return "is being deleted: it takes no new references"
+	case wi.Spec.TargetSystem.Type != binding.Provider.Type:
+		return fmt.Sprintf("is for %s, and the binding for %s", wi.Spec.TargetSystem.Type, binding.Provider.Type)
+	}
+	return ""
+}
+
+// accountOf returns the fields of a configuration that its account consists of.
+func accountOf(config target.Config) []v1alpha1.CredentialsAccountField {
+	if config == nil {
+		return nil
+	}
+	var account []v1alpha1.CredentialsAccountField
+	for _, each := range config.Account() {
+		if each.Value != "" {
+			account = append(account, v1alpha1.CredentialsAccountField{Path: each.Path.String(), Value: each.Value})
+		}
+	}
+	return account
+}
+
+// moved returns how the account of an identity differs from an earlier one, or an empty text.
+func moved(account []v1alpha1.CredentialsAccountField, wi *v1alpha1.WorkloadIdentity) string {
+	config, _ := configOf(wi)
+	now := accountOf(config)
+	for _, was := range account {
+		is := ""
+		if i := slices.IndexFunc(now, func(f v1alpha1.CredentialsAccountField) bool { return f.Path == was.Path }); i >= 0 {
+			is = now[i].Value
+		}
+		if is != was.Value {
+			return fmt.Sprintf("%s is %q, and was %q", was.Path, is, was.Value)
+		}
+	}
+	return ""
 }
 
 func (r references) find(ctx context.Context, reference *v1alpha1.CredentialsReference) (*v1alpha1.WorkloadIdentity, error) {

@@ -44,7 +44,7 @@ func (r *REST) Release(ctx context.Context, holds Holds, now time.Time) error {
 func release(ctx context.Context, holds Holds, held []v1alpha1.WorkloadIdentity, items []v1alpha1.CredentialsBinding, now time.Time) error {
 	referrers := map[v1alpha1.CredentialsReference][]string{}
 	for _, binding := range items {
-		if to := binding.WorkloadIdentityRef; to != nil {
+		if to := binding.WorkloadIdentityRef; Gives(&binding) {
 			referrers[*to] = append(referrers[*to], binding.Namespace+"/"+binding.Name)
 		}
 	}
@@ -63,13 +63,22 @@ func release(ctx context.Context, holds Holds, held []v1alpha1.WorkloadIdentity,
 	return errors.Join(errs...)
 }
 
-// Rehold holds the identities to which bindings refer, and that are not held: after a restore, or made anew under their bindings.
+// Rehold looks at what bindings refer to, which may have appeared. It holds the identities that are not held, after a restore.
 func (r *REST) Rehold(ctx context.Context) error {
 	obj, err := r.Store.List(request.WithNamespace(ctx, ""), &metainternalversion.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list bindings: %w", err)
 	}
-	return r.references.rehold(ctx, obj.(*v1alpha1.CredentialsBindingList).Items)
+	items := slices.Clone(obj.(*v1alpha1.CredentialsBindingList).Items)
+	var errs []error
+	for i := range items {
+		settled, err := r.settle(ctx, &items[i], "")
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+		items[i] = *settled
+	}
+	return errors.Join(append(errs, r.references.rehold(ctx, items))...)
 }
 
 func (r references) rehold(ctx context.Context, bindings []v1alpha1.CredentialsBinding) error {
@@ -77,7 +86,7 @@ func (r references) rehold(ctx context.Context, bindings []v1alpha1.CredentialsB
 	var errs []error
 	for _, binding := range bindings {
 		to := binding.WorkloadIdentityRef
-		if to == nil || seen[*to] {
+		if !Gives(&binding) || seen[*to] {
 			continue
 		}
 		seen[*to] = true
@@ -93,7 +102,8 @@ func (r references) rehold(ctx context.Context, bindings []v1alpha1.CredentialsB
 	return errors.Join(errs...)
 }
 
-// Refers reports whether a binding refers to an identity. A binding that does not, as far as the watch cache knows, is read from the storage.
+// Refers reports whether a binding gives an identity. A binding that does not, as far as the watch cache knows, is read from the storage. An
+// identity that the binding has not given before is looked at first.
 func (r *REST) Refers(ctx context.Context, binding, identity types.NamespacedName) (bool, error) {
 	ctx = request.WithNamespace(ctx, binding.Namespace)
 	for _, version := range []string{"0", ""} {
@@ -104,8 +114,16 @@ func (r *REST) Refers(ctx context.Context, binding, identity types.NamespacedNam
 		case err != nil:
 			return false, err
 		}
-		if to := obj.(*v1alpha1.CredentialsBinding).WorkloadIdentityRef; to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name {
+		found := obj.(*v1alpha1.CredentialsBinding)
+		to := found.WorkloadIdentityRef
+		if to == nil || to.Namespace != identity.Namespace || to.Name != identity.Name {
+			continue
+		}
+		if wi, err := r.references.find(ctx, to); err == nil && wi.UID == found.Status.CredentialsUID {
 			return true, nil
+		}
+		if settled, err := r.settle(ctx, found, ""); err == nil || version == "" {
+			return err == nil && Gives(settled), err
 		}
 	}
 	return false, nil

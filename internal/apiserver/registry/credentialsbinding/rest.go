@@ -3,9 +3,11 @@ package credentialsbinding
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -16,6 +18,8 @@ import (
 type REST struct {
 	stored.Reviewed[*v1alpha1.CredentialsBinding]
 	references references
+	limits     limits
+	status     *genericregistry.Store
 }
 
 var (
@@ -43,7 +47,27 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identiti
 		}
 		return r.check(ctx, binding, old, dryRun)
 	}
-	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: review}, r}, nil
+	status := *store
+	status.UpdateStrategy = statusStrategy{s}
+	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: review}, r, l, &status}, nil
+}
+
+// Create implements rest.Creater.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	created, err := r.Reviewed.Create(ctx, obj, validate, options)
+	if err != nil {
+		return nil, err
+	}
+	return r.settled(ctx, created, options.DryRun), nil
+}
+
+// Update implements rest.Updater.
+func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	updated, created, err := r.Reviewed.Update(ctx, name, info, create, update, forceAllowCreate, options)
+	if err != nil {
+		return nil, false, err
+	}
+	return r.settled(ctx, updated, options.DryRun), created, nil
 }
 
 // ShortNames implements rest.ShortNamesProvider.

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
@@ -17,17 +19,56 @@ type strategy struct{ stored.Strategy }
 
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	s.Strategy.PrepareForCreate(ctx, obj)
-	complete(obj.(*v1alpha1.CredentialsBinding))
+	binding := obj.(*v1alpha1.CredentialsBinding)
+	complete(binding)
+	binding.Status = v1alpha1.CredentialsBindingStatus{Writer: writerOf(ctx)}
 }
 
 func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return validate(obj.(*v1alpha1.CredentialsBinding))
 }
 
-func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	after, before := obj.(*v1alpha1.CredentialsBinding), old.(*v1alpha1.CredentialsBinding)
 	complete(after)
-	stored.SetGeneration(after, before, !sameReferences(after, before))
+	changed := !sameReferences(after, before)
+	stored.SetGeneration(after, before, changed)
+	after.Status = before.Status
+	if changed {
+		after.Status = v1alpha1.CredentialsBindingStatus{Writer: writerOf(ctx)}
+	}
+	if changed && after.WorkloadIdentityRef != nil {
+		after.Status.Account = before.Status.Account
+	}
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return stored.ResetField(v1alpha1.SchemeGroupVersion, "status")
+}
+
+// statusStrategy lets the status change, and nothing else.
+type statusStrategy struct{ strategy }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	after, status := obj.(*v1alpha1.CredentialsBinding), obj.(*v1alpha1.CredentialsBinding).Status
+	old.(*v1alpha1.CredentialsBinding).DeepCopyInto(after)
+	after.Status = status
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy: bindings from before a rule have a status like others.
+func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+
+// writerOf is the user who makes a request.
+func writerOf(ctx context.Context) *v1alpha1.CredentialsWriter {
+	writer, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil
+	}
+	return &v1alpha1.CredentialsWriter{Username: writer.GetName(), UID: writer.GetUID(), Groups: writer.GetGroups()}
 }
 
 func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {

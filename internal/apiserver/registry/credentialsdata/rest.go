@@ -47,10 +47,16 @@ type Objects interface {
 	Kind(apiVersion, kind string) (*contexts.Kind, error)
 }
 
+// Bindings reads CredentialsBindings from the storage.
+type Bindings interface {
+	rest.Getter
+	// Accept is 403 unless a binding gives the Secret of a uid.
+	Accept(ctx context.Context, binding *v1alpha1.CredentialsBinding, secret types.UID) error
+}
+
 // Config is what the endpoint needs; every field is required.
 type Config struct {
-	// Bindings reads CredentialsBindings from the storage.
-	Bindings   rest.Getter
+	Bindings   Bindings
 	Clusters   clusters.Users
 	Sightings  *clusters.Sightings
 	Objects    Objects
@@ -261,7 +267,7 @@ func (r *REST) secret(ctx context.Context, of *v1alpha1.CredentialsDataRequest) 
 			return nil, conflict("Secret %s of the namespace %s has the key %s, which Secrets with tokens keep for themselves", ref.Name, ref.Namespace, key)
 		}
 	}
-	return secret, nil
+	return secret, r.Bindings.Accept(ctx, binding, secret.UID)
 }
 
 func refused(binding, format string, args ...any) error {

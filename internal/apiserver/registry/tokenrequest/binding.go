@@ -52,7 +52,7 @@ func (r *REST) checkBinding(ctx context.Context, tr *v1alpha1.TokenRequest, wi *
 	}
 	refers, err := r.Bindings.Refers(ctx, binding, types.NamespacedName{Namespace: wi.Namespace, Name: wi.Name})
 	if err == nil && !refers {
-		err = apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("the CredentialsBinding %s does not refer to it", binding))
+		err = apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("the CredentialsBinding %s does not refer to it, or its condition %s has why it does not give it", binding, v1alpha1.ConditionReady))
 	}
 	return refers, err
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 )
 
 // reads are those of one review, which checks the requests of many callers: each identity and each binding is read once. Bindings are those of the
@@ -51,7 +52,7 @@ func (r *reads) Refers(ctx context.Context, binding, identity types.NamespacedNa
 		return false, err
 	}
 	to := bound.WorkloadIdentityRef
-	return to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name, nil
+	return credentialsbinding.Gives(bound) && to.Namespace == identity.Namespace && to.Name == identity.Name, nil
 }
 
 func (r *reads) binding(ctx context.Context, binding types.NamespacedName) (*v1alpha1.CredentialsBinding, error) {
