@@ -329,6 +329,10 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 	for _, own := range []string{v1alpha1.AnnotationContextDelivery, v1alpha1.AnnotationRenewTimestamp, v1alpha1.AnnotationInputs} {
 		delete(secret.Annotations, own)
 	}
+	if secret.Labels[v1alpha1.LabelExcludedFromBackup] != "true" {
+		t.Errorf("our own label: %v", secret.Labels)
+	}
+	delete(secret.Labels, v1alpha1.LabelExcludedFromBackup)
 	token := string(secret.Data["token"])
 	delete(secret.Data, "token")
 	sample := &corev1.Secret{

@@ -45,6 +45,9 @@ const (
 	SecretConfig = "config"
 )
 
+// LabelExcludedFromBackup, with the value "true", has Velero leave a Secret out of its backups: the agent labels the Secrets that it makes.
+const LabelExcludedFromBackup = "velero.io/exclude-from-backup"
+
 // FinalizerBindings keeps a WorkloadIdentity that is being deleted until no CredentialsBinding refers to it.
 const FinalizerBindings = "identity.credence.dev/credentials-bindings"
 

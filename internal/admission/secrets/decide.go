@@ -38,6 +38,10 @@ func Decide(r Request) Result {
 	if denial != nil {
 		return Result{Denial: denial}
 	}
+	if r.replaced() {
+		kept, operations := r.keep()
+		r.Secret, requester = kept, append(requester, operations...)
+	}
 	request, err := tokensecret.Parse(r.Secret)
 	if err != nil {
 		if r.sameRequest() {

@@ -3,7 +3,6 @@ package secrets
 import (
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
@@ -29,7 +28,7 @@ func (r Request) requester() ([]Operation, *Denial) {
 	}
 	var operations []Operation
 	for _, annotation := range tokensecret.RequesterAnnotations() {
-		path := "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
+		path := metadataPath("annotations", annotation)
 		_, present := r.Secret.Annotations[annotation]
 		switch value, wanted := want[annotation]; {
 		case wanted && have[annotation] != value:

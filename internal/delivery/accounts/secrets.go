@@ -113,6 +113,8 @@ func NewSecret(account *metav1.PartialObjectMetadata, wi *v1alpha1.WorkloadIdent
 			Labels: map[string]string{
 				v1alpha1.LabelPurpose:  v1alpha1.PurposeTokenRequestor,
 				v1alpha1.LabelProvider: wi.Spec.TargetSystem.Type,
+
+				v1alpha1.LabelExcludedFromBackup: "true",
 			},
 			Annotations: map[string]string{
 				v1alpha1.AnnotationName:      wi.Name,

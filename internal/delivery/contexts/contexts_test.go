@@ -33,6 +33,7 @@ func TestSecretOfAContextObject(t *testing.T) {
 			Labels: map[string]string{
 				"authentication.gardener.cloud/purpose":                   "workload-identity-token-requestor",
 				"workloadidentity.authentication.gardener.cloud/provider": "aws",
+				"velero.io/exclude-from-backup":                           "true",
 			},
 			Annotations: map[string]string{
 				"workloadidentity.authentication.gardener.cloud/namespace":      "garden-local",

@@ -15,7 +15,7 @@ func newSecret(d *identityv1alpha1.ContextDelivery) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: d.Spec.Secret.Namespace, Name: d.Spec.Secret.Name,
-			Labels:      map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor},
+			Labels:      map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor, v1alpha1.LabelExcludedFromBackup: "true"},
 			Annotations: map[string]string{},
 		},
 		Type: corev1.SecretTypeOpaque,

@@ -152,6 +152,9 @@ func filled(secret *corev1.Secret, s *state) *corev1.Secret {
 		delete(out.Data, v1alpha1.SecretConfig)
 	}
 	out.Labels[v1alpha1.LabelProvider] = s.identity.value.Spec.TargetSystem.Type
+	if s.ofAccount || s.request.Context != nil {
+		out.Labels[v1alpha1.LabelExcludedFromBackup] = "true" // the agent makes it anew
+	}
 	out.Annotations[v1alpha1.AnnotationRenewTimestamp] = m.renewAt.Format(time.RFC3339)
 	out.Annotations[v1alpha1.AnnotationInputs] = renewal.Seal(plan.want.Digest, out.Data[v1alpha1.SecretToken])
 	delete(out.Annotations, v1alpha1.AnnotationOrphaned)
