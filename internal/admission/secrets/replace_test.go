@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -62,7 +63,7 @@ func TestReplaceOfALabeledSecret(t *testing.T) {
 			if result.Denial != nil {
 				t.Fatalf("refused: %s", result.Denial.Message)
 			}
-			after := patched(t, c.secret, result.Patch)
+			after := admissiontest.Patched(t, c.secret, result.Patch)
 			if diff := cmp.Diff(c.keys, slices.Sorted(maps.Keys(after.Data))); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
