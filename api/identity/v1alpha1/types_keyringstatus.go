@@ -23,6 +23,9 @@ type KeyRingStatus struct {
 	// issuer is the iss claim of the tokens that the keys sign.
 	// +optional
 	Issuer string `json:"issuer,omitempty"`
+	// revision is that of the stored ring. It grows with each change of the ring, and never becomes smaller.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
 	// settings are those by which keys change.
 	// +optional
 	Settings *KeyRingSettings `json:"settings,omitempty"`

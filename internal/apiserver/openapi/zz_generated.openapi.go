@@ -2845,6 +2845,13 @@ func schema_credence_api_identity_v1alpha1_KeyRingStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is that of the stored ring. It grows with each change of the ring, and never becomes smaller.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"settings": {
 						SchemaProps: spec.SchemaProps{
 							Description: "settings are those by which keys change.",

@@ -35,7 +35,7 @@ func NewPrivate(algorithm identity.Algorithm) (crypto.Signer, error) {
 // the start. No relying party has other keys from before, so the active ones need no waiting. Times are in whole seconds.
 func Bootstrap(generate Generate, now time.Time) (Ring, error) {
 	now = now.UTC().Truncate(time.Second)
-	var ring Ring
+	ring := Ring{Revision: 1}
 	for _, algorithm := range Algorithms() {
 		for _, state := range []State{Active, Spare} {
 			key, err := newKey(generate, algorithm, state, now)

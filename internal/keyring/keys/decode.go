@@ -40,17 +40,20 @@ func Decode(data []byte, private func(identity.KeyID) ([]byte, error)) (Ring, er
 
 // decodeDocument returns the ring of a document, but for the private keys.
 func decodeDocument(data []byte) (Ring, error) {
-	top := decodeObject("", data, "version", "keys", "compromised", "requests", "history", "resumed")
+	top := decodeObject("", data, "version", "revision", "keys", "compromised", "requests", "history", "resumed")
 	var version int
 	top.decode("version", &version)
 	if top.err == nil && (version < firstVersion || version > documentVersion) {
 		top.err = fmt.Errorf("version: %d is unknown, this program reads versions %d to %d", version, firstVersion, documentVersion)
 	}
-	top.onlyInLast(version, "compromised", "requests", "history", "resumed")
+	top.onlyInLast(version, "revision", "compromised", "requests", "history", "resumed")
+	var revision int64
+	top.optional("revision", &revision)
 	if top.err == nil && !top.has("keys") {
 		top.err = fmt.Errorf("%s: missing", top.field("keys"))
 	}
 	ring := Ring{
+		Revision: revision,
 		Keys: decodeEach(top, "keys", maxKeys, func(o *object) Key { return decodeKey(o, version) }, "kid", "algorithm", "state", "publishedAt",
 			"activatedAt", "retiredAt", "lastExpiry", "maxLifetimeSeconds", "stalenessSeconds"),
 		Compromised: decodeEach(top, "compromised", maxCompromised, decodeCompromised, "kid", "algorithm", "revokedAt", "activatedAt", "lastExpiry", "by", "reason"),

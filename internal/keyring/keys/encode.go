@@ -28,6 +28,7 @@ type Encoded struct {
 // document is the shape of ring.json.
 type document struct {
 	Version     int           `json:"version"`
+	Revision    int64         `json:"revision,omitzero"`
 	Keys        []documentKey `json:"keys"`
 	Compromised []Compromised `json:"compromised,omitempty"`
 	Requests    []Request     `json:"requests,omitempty"`
@@ -69,7 +70,7 @@ func (r Ring) Encode() (Encoded, error) {
 }
 
 func (r Ring) encodeDocument() ([]byte, error) {
-	doc := document{Version: documentVersion}
+	doc := document{Version: documentVersion, Revision: r.Revision}
 	for _, key := range r.Keys {
 		doc.Keys = append(doc.Keys, documentKey{
 			ID: key.ID, Algorithm: key.Algorithm, State: key.State,

@@ -177,6 +177,7 @@ func TestDocument(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{
   "version": 2,
+  "revision": 7,
   "keys": [
     {
       "kid": "%s",

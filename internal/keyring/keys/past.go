@@ -16,6 +16,8 @@ type Past struct {
 	Published map[identity.KeyID]identity.Algorithm
 	// Revoked are keys that were revoked. By and Reason are empty where they are not known.
 	Revoked []Compromised
+	// Revision is the highest that the ring is known to have had.
+	Revision int64
 }
 
 // Empty reports whether nothing is remembered.
@@ -23,7 +25,7 @@ func (p Past) Empty() bool { return len(p.Published) == 0 && len(p.Revoked) == 0
 
 // Join returns what either remembers. Of two accounts of a revocation the first stays that has a reason.
 func (p Past) Join(other Past) Past {
-	joined := Past{Published: map[identity.KeyID]identity.Algorithm{}}
+	joined := Past{Published: map[identity.KeyID]identity.Algorithm{}, Revision: max(p.Revision, other.Revision)}
 	for _, each := range []Past{p, other} {
 		maps.Copy(joined.Published, each.Published)
 		for _, gone := range each.Revoked {
@@ -41,7 +43,7 @@ func (p Past) Join(other Past) Past {
 
 // Past is what a ring remembers of itself.
 func (r Ring) Past() Past {
-	past := Past{Published: map[identity.KeyID]identity.Algorithm{}, Revoked: slices.Clone(r.Compromised)}
+	past := Past{Published: map[identity.KeyID]identity.Algorithm{}, Revoked: slices.Clone(r.Compromised), Revision: r.Revision}
 	for _, key := range r.Keys {
 		past.Published[key.ID] = key.Algorithm
 	}
@@ -134,7 +136,8 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 		change = Change{Ring: revoked.Ring, Events: append(change.Events, revoked.Events...)}
 	}
 	e := change.Ring.edit(v)
-	e.ring.Resumed = nil
+	e.ring.Resumed, e.changed = nil, true
+	e.ring.Revision = max(e.ring.Revision, past.Revision)
 	for i := range e.ring.Keys {
 		if key := &e.ring.Keys[i]; key.State == Spare && r.index(key.ID) >= 0 {
 			key.LastExpiry = v.Settings.spareBound(e.at)

@@ -74,6 +74,9 @@ type Ring struct {
 	Requests []Request
 	// History is what happened last, oldest first; the oldest of more than MaxHistory events are dropped.
 	History []Event
+	// Revision grows with each change, so that of two rings of one issuer the later one is known. Rings of programs that did not
+	// count have 0.
+	Revision int64
 	// Resumed is set where an admin who works on the store alone has approved the use of this ring, though other components may
 	// remember more of its past. A component that knows the past resumes the ring then.
 	Resumed *Resuming

@@ -52,7 +52,7 @@ func (r Ring) edit(v View) *edit {
 	return &edit{
 		ring: Ring{
 			Keys: slices.Clone(r.Keys), Compromised: slices.Clone(r.Compromised),
-			Requests: slices.Clone(r.Requests), History: slices.Clone(r.History), Resumed: r.Resumed,
+			Requests: slices.Clone(r.Requests), History: slices.Clone(r.History), Revision: r.Revision, Resumed: r.Resumed,
 		},
 		settings: v.Settings,
 		at:       r.clock(v),
@@ -87,7 +87,11 @@ func (e *edit) change() Change {
 	if surplus := len(e.ring.History) - MaxHistory; surplus > 0 {
 		e.ring.History = slices.Clone(e.ring.History[surplus:])
 	}
-	return Change{Ring: e.ring, Events: e.events, Changed: e.changed || len(e.events) > 0}
+	changed := e.changed || len(e.events) > 0
+	if changed {
+		e.ring.Revision++
+	}
+	return Change{Ring: e.ring, Events: e.events, Changed: changed}
 }
 
 func (e *edit) act(action Action, generate Generate) error {

@@ -35,6 +35,9 @@ func (r Ring) Validate() error {
 	if err := cmp.Or(r.validateCompromised(), r.validateRequests()); err != nil {
 		return err
 	}
+	if r.Revision < 0 {
+		return fmt.Errorf("revision: %d must not be negative", r.Revision)
+	}
 	if r.Resumed != nil {
 		if err := r.Resumed.Cause.validate(); err != nil {
 			return fmt.Errorf("resumed.%w", err)

@@ -13,7 +13,7 @@ import (
 
 // Past is what a status remembers of the ring.
 func Past(status v1alpha1.KeyRingStatus) keys.Past {
-	past := keys.Past{Published: map[identity.KeyID]identity.Algorithm{}}
+	past := keys.Past{Published: map[identity.KeyID]identity.Algorithm{}, Revision: status.Revision}
 	for _, key := range status.Keys {
 		past.Published[identity.KeyID(key.ID)] = identity.Algorithm(key.Algorithm)
 	}
@@ -33,6 +33,7 @@ func Past(status v1alpha1.KeyRingStatus) keys.Past {
 // Remember adds to a status the ring's past that the status lacks. A published key whose state is not
 // known counts as retiring, and a revoked key is not among the published ones.
 func Remember(status *v1alpha1.KeyRingStatus, past keys.Past) {
+	status.Revision = max(status.Revision, past.Revision)
 	for _, gone := range past.Revoked {
 		if !slices.ContainsFunc(status.Revoked, func(r v1alpha1.RevokedKey) bool { return r.ID == string(gone.ID) }) {
 			status.Revoked = append(status.Revoked, revoked(gone))

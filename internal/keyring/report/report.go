@@ -38,6 +38,7 @@ func Status(o Observation) v1alpha1.KeyRingStatus {
 	status := v1alpha1.KeyRingStatus{
 		ObservedGeneration: o.Generation,
 		Issuer:             string(o.Issuer),
+		Revision:           o.Ring.Revision,
 		Settings:           &settings,
 		Keys:               Keys(o.Ring, o.View.Settings),
 		NextChange:         moment(o.Plan.NextChange),
