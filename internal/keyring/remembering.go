@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -27,6 +28,10 @@ type Remembering struct {
 	Outside func(ctx context.Context) (keys.Past, error)
 	// Remember keeps outside what a ring knows, before it is given out. nil: others do.
 	Remember func(past keys.Past) error
+	// WriteBack has the ring that this process read last stored again where the store has lost it, or has an older one.
+	WriteBack bool
+	// Log reports that a ring was written back. nil: nothing is logged.
+	Log *slog.Logger
 	// Superseded is the error of a ring that lacks something. nil: ErrSuperseded, by which a Follower stops to use the last good ring, too.
 	Superseded error
 
@@ -34,6 +39,8 @@ type Remembering struct {
 	outside *keys.Past
 	// seen is what the last good ring knew.
 	seen keys.Past
+	// newest is the last good ring, empty before the first.
+	newest keys.Ring
 }
 
 // String names the store.
@@ -41,11 +48,14 @@ func (s *Remembering) String() string { return nameOf(s.Store) }
 
 // Load implements keystore.Store.
 func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
-	past, err := s.Past(ctx)
+	past, current, err := s.past(ctx)
 	if err != nil {
 		return keys.Ring{}, "", err
 	}
 	ring, version, err := s.Store.Load(ctx)
+	if s.WriteBack && current {
+		ring, version, err = s.writeBack(ctx, past, ring, version, err)
+	}
 	if err != nil {
 		return keys.Ring{}, "", err
 	}
@@ -59,12 +69,18 @@ func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = ring.Past()
+	s.seen, s.newest = ring.Past(), ring
 	return ring, version, nil
 }
 
 // Past is all that is remembered of the ring.
 func (s *Remembering) Past(ctx context.Context) (keys.Past, error) {
+	past, _, err := s.past(ctx)
+	return past, err
+}
+
+// past returns the past, and whether all of it was read just now.
+func (s *Remembering) past(ctx context.Context) (past keys.Past, current bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, outsideTimeout)
 	defer cancel()
 	outside, err := s.Outside(limited)
@@ -74,9 +90,9 @@ func (s *Remembering) Past(ctx context.Context) (keys.Past, error) {
 	case err == nil:
 		s.outside = &outside
 	case s.outside == nil:
-		return keys.Past{}, fmt.Errorf("find out what is remembered of the ring of keys: %w", err)
+		return keys.Past{}, false, fmt.Errorf("find out what is remembered of the ring of keys: %w", err)
 	}
-	return s.outside.Join(s.seen), nil
+	return s.outside.Join(s.seen), err == nil, nil
 }
 
 // Watch passes on the watch of the store, if it has one; else it lasts until ctx is done.

@@ -117,7 +117,7 @@ func (a assembly) remember(server func() *apiserver.Server) {
 // missing, it waits until that is back or the loss is accepted.
 func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun func()) {
 	said := ""
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		err := a.tryBegin(ctx, keptBy{server})
 		if err == nil {
 			a.begun.empty.Store(nil)

@@ -54,7 +54,7 @@ func openKeys(ctx context.Context, o *Options, c checked, client kubernetes.Inte
 	if err != nil && !errors.Is(err, keystore.ErrNotFound) {
 		return nil, fmt.Errorf("load signing keys: %w", err)
 	}
-	remembering := &keyring.Remembering{Store: store}
+	remembering := &keyring.Remembering{Store: store, WriteBack: o.KeysSecret != "", Log: log}
 	return ownRing{store: remembering, first: ring, follower: keyring.NewFollower(keyring.Following{
 		Store: remembering, Interval: o.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: log,
 	})}, nil

@@ -81,6 +81,10 @@ func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 		Issuer: r.issuer, Ring: kept.Ring, View: kept.View, Plan: kept.Plan, Generation: r.ring.Generation,
 		Documents: r.documents, RelyingParties: r.ring.Spec.RelyingParties, Before: r.ring.Status.Conditions,
 	})
+	// The API server has recorded a revocation after the ring was read.
+	if known := report.Past(r.ring.Status); known.Revision > kept.Ring.Revision {
+		report.Remember(&next.Status, keys.Past{Revoked: known.Revoked, Revision: known.Revision})
+	}
 	if equality.Semantic.DeepEqual(r.ring.Status, next.Status) {
 		return
 	}

@@ -172,6 +172,12 @@ func (r *RevocationREST) Create(ctx context.Context, name string, obj runtime.Ob
 	if err != nil {
 		return nil, failure(name, err)
 	}
+	// A server that was cut off meanwhile must not bring the key back, should the store lose the ring.
+	if outcome.Changed && !isDryRun(options) {
+		if err := r.KeyRings.Remember(ctx, name, keys.Past{Revoked: outcome.Ring.Compromised, Revision: outcome.Ring.Revision}); err != nil {
+			return nil, failure(name, fmt.Errorf("the key was revoked, but other servers may not know of it: %w: %w", operation.ErrUnknownOutcome, err))
+		}
+	}
 	revocation.Status = report.Revocation(outcome.Before, outcome.Ring, outcome.View, identity.KeyID(revocation.Spec.Key))
 	annotate(ctx, outcome, cause.Reason)
 	return revocation, nil

@@ -7,6 +7,8 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/report"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,8 +21,8 @@ import (
 // REST serves the resource keyrings: to be read, and its spec to be changed. The one object is made by the server; clients
 // cannot make one, or delete it, since its relying parties must not be forgotten.
 type REST struct {
-	store, owner *genericregistry.Store
-	issuer       string
+	store, status, owner *genericregistry.Store
+	issuer               string
 }
 
 var (
@@ -44,7 +46,7 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 	status, owner := *store, *store
 	status.UpdateStrategy, status.ResetFieldsStrategy = statusStrategy{s}, statusStrategy{s}
 	owner.UpdateStrategy = ownerStrategy{statusStrategy{s}}
-	return &REST{store: store, owner: &owner, issuer: s.issuer}, &StatusREST{store: &status, changed: changed}, nil
+	return &REST{store: store, status: &status, owner: &owner, issuer: s.issuer}, &StatusREST{store: &status, changed: changed}, nil
 }
 
 // Ensure makes the KeyRing of a name if it does not exist. One of another issuer is an error, *Foreign.
@@ -100,6 +102,22 @@ func (r *REST) KeyRing(ctx context.Context, name string) (*v1alpha1.KeyRing, err
 		return nil, fmt.Errorf("storage of keyrings returned a %T", obj)
 	}
 	return ring, nil
+}
+
+// Remember adds a ring's past to the status of a KeyRing. The key controller does so as well, when it sees the ring.
+func (r *REST) Remember(ctx context.Context, name string, past keys.Past) error {
+	remember := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
+		ring, ok := stored.DeepCopyObject().(*v1alpha1.KeyRing)
+		if !ok {
+			return nil, fmt.Errorf("storage of keyrings returned a %T", stored)
+		}
+		report.Remember(&ring.Status, past)
+		return ring, nil
+	})
+	if _, _, err := r.status.Update(ctx, name, remember, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("remember the ring in KeyRing %s: %w", name, err)
+	}
+	return nil
 }
 
 // New implements rest.Storage.
