@@ -129,7 +129,11 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 			secret := tlsSecret("credence-agent-tls")
 			change(secret)
 			_, err := secrets.Create(t.Context(), secret, dryRun)
-			refused(t, what, err, "credence-certificates")
+			policy := "credence-certificates"
+			if secret.Name == "credence-keys" {
+				policy = "credence-" // that of the keys refuses it as well
+			}
+			refused(t, what, err, policy)
 		}
 		_, err = keeper.CoreV1().Secrets("default").Create(t.Context(), tlsSecret("credence-agent-tls"), dryRun)
 		refused(t, "a Secret of another namespace", err)

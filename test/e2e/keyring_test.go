@@ -318,9 +318,8 @@ func TestPlaneKeysInASecret(t *testing.T) {
 	}
 	p.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=5m")
 
-	// A Secret that was emptied is no beginning: the issuer has a past.
-	p.must(t, "", "kubectl", "-n", "credence-system", "patch", "secret", "credence-keys", "--type=merge", "-p", `{"data":null}`)
-	p.restart(t, "apiserver")
+	// A Secret that is lost is no beginning: the issuer has a past.
+	p.loseKeys(t)
 	p.tokenRefused(t, namespace, "the stored ring of keys")
 	eventually(t, func() error {
 		log, err := os.ReadFile(filepath.Join(p.Dir, "logs", "apiserver.log"))

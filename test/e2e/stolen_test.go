@@ -26,6 +26,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 	root := shared.client(t)
 	need(root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{}))(t)
 	need(root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}))(t)
+	shared.keysSecret(t)
 	documents := need(root.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-discovery", metav1.GetOptions{}))(t)
 	documents.Data["jwks.json"], documents.ResourceVersion = `{"keys":[]}`, ""
 	forged := need(json.Marshal(documents))(t)

@@ -46,6 +46,9 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	if secret, ok := store.(*keystore.Secret); ok {
+		store = &keptSecret{Secret: secret, log: c.Log}
+	}
 	rings, err := newKeyRings(cluster)
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func Run(ctx context.Context, config Config) error {
 	registry := serving.NewRegistry()
 	recorder := keyring.NewRecorder(registry, time.Now)
 	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: events{eventing.NewRecorder(ctx, client, "credence-controller", v1alpha1.AddToScheme)}}
-	remembering := &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}
+	remembering := &keyring.Remembering{Store: store, Outside: r.remembered(c, client), WriteBack: c.KeysSecret != "", Log: c.Log}
 	r.past = remembering.Past
 	keeper := keyring.NewKeeper(keyring.Keeping{
 		Following: keyring.Following{Store: remembering, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},

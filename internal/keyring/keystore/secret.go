@@ -32,8 +32,8 @@ const fieldManager = "credence"
 // write as ring.json, there is no moment at which they do not belong together. Labels, annotations and data keys of others
 // are kept.
 //
-// A Secret of the type without any of this data is an empty store: if it is made beforehand, the rights get and
-// update of that one name are enough (and watch, to see changes soon); create can not be restricted to a name.
+// A Secret of the type without any of this data is an empty store: where another program makes it (Keep), the rights get and
+// update of that one name are enough (and watch, to see changes soon).
 type Secret struct {
 	client          corev1client.SecretInterface
 	namespace, name string

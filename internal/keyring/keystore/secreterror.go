@@ -30,7 +30,7 @@ func (s *Secret) failed(ctx context.Context, operation string, err error) error 
 // remedies are what to do about an answer, by its status.
 var remedies = map[int]string{
 	http.StatusUnauthorized:        ": check the credentials of this process",
-	http.StatusForbidden:           ": allow this process to get, watch and update it, and to create it if it is not made beforehand; if that is allowed, admission refuses it",
+	http.StatusForbidden:           ": allow this process to get, watch and update it; the key controller makes it where it is missing. If that is allowed, admission refuses it",
 	http.StatusNotFound:            ": check that the namespace exists and that this is the API of a cluster",
 	http.StatusUnprocessableEntity: ": check the name, the namespace and the admission policies",
 }
