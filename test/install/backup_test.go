@@ -188,20 +188,33 @@ func TestBackups(t *testing.T) {
 	if made := byKind(); len(made) != 0 {
 		t.Errorf("without backups there are %v", made)
 	}
-	plain := byKind("backup.enabled=true")
+	plain := byKind("backup.enabled=true", "backup.ring=false")
 	if plain["CronJob"] == nil || plain["PersistentVolumeClaim"] == nil || plain["Role"] != nil {
 		t.Fatalf("with backups there are %v", plain)
 	}
 	if have := arguments(plain["CronJob"]); !slices.Equal(have, []string{"backup", "create", "/backups", "--keep=30"}) {
 		t.Errorf("arguments %v", have)
 	}
-	full := byKind("backup.enabled=true", "backup.ring=true", "backup.recipients={"+recipient+"}", "backup.volume.claim=mine")
+	full := byKind("backup.enabled=true", "backup.recipients={"+recipient+"}", "backup.volume.claim=mine")
 	if full["Role"] == nil || full["PersistentVolumeClaim"] != nil {
 		t.Errorf("with keys, and a volume of one's own, there are %v", full)
 	}
 	for _, want := range []string{"--recipient=" + recipient, "--ring", "--keys-secret=credence-system/credence-keys"} {
 		if !slices.Contains(arguments(full["CronJob"]), want) {
 			t.Errorf("arguments %v lack %s", arguments(full["CronJob"]), want)
+		}
+	}
+	signer := byKind("backup.enabled=true", "keys.signerSocket=/run/credence/signer/signer.sock")
+	if signer["CronJob"] == nil || signer["Role"] != nil || slices.Contains(arguments(signer["CronJob"]), "--ring") {
+		t.Errorf("with an external signer there are %v", signer)
+	}
+	for set, want := range map[string]string{
+		"backup.keep=7":                "backup.recipients: missing",
+		"backup.recipients={AGE-SECR}": "/backup/recipients/0",
+		"backup.keep=-1":               "/backup/keep",
+	} {
+		if _, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", "credence-system", "--set", issuer, "--set", "backup.enabled=true", "--set", set); err == nil || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %v, want an error with %q:\n%s", set, err, want, stderr)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func TestAudienceOfNodes(t *testing.T) {
 // of them use the API. TestLifeOfAnInstallation and TestInstallOnANode have the Pod Security Standard "restricted" enforced.
 func TestPodsAreConfined(t *testing.T) {
 	accounts := map[string]string{} // to what runs as them
-	for _, o := range template(t, "issuer=https://id.example.com", "backup.enabled=true", "storage.copyFrom=embedded", "registry.configMap=registries") {
+	for _, o := range template(t, "issuer=https://id.example.com", "backup.enabled=true", "backup.ring=false", "storage.copyFrom=embedded", "registry.configMap=registries") {
 		if mounted, _, _ := unstructured.NestedBool(o.Object, "automountServiceAccountToken"); o.GetKind() == "ServiceAccount" && mounted {
 			t.Errorf("%s gives its token to every pod", id(o))
 		}

@@ -72,12 +72,8 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 	}
 
 	// Data that was written meanwhile stays over an upgrade, and over uninstalling.
-	keys, err := client.CoreV1().Secrets("credence-system").Get(t.Context(), "credence-keys", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys.Data = map[string][]byte{"ring.json": []byte("the ring")}
-	if _, err := client.CoreV1().Secrets("credence-system").Update(t.Context(), keys, metav1.UpdateOptions{}); err != nil {
+	ring := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credence-keys"}, Type: "identity.credence.dev/key-ring", Data: map[string][]byte{"ring.json": []byte("the ring")}}
+	if _, err := client.CoreV1().Secrets("credence-system").Create(t.Context(), ring, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// So does what the webhook writes into its configurations: an upgrade neither conflicts with it nor takes it back.

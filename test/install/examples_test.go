@@ -80,7 +80,6 @@ backup:
   schedule: 5 4 * * *
   keep: 7
   recipients: [age1fruit]
-  ring: true
   volume: {size: 3Gi, storageClass: slow}
 `, placed: []placed{
 		{"issuer", "Deployment credence-apiserver", argument("--issuer=https://id.example.com/team")},
@@ -191,7 +190,7 @@ backup:
 		{"backup.schedule", "CronJob credence-backup", "spec: {schedule: 5 4 * * *}"},
 		{"backup.keep", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--keep=7") + "}}"},
 		{"backup.recipients", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--recipient=age1fruit") + "}}"},
-		{"backup.ring", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--ring") + "}}"},
+		{"backup.enabled", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--ring") + "}}"},
 		{"backup.volume.size", "PersistentVolumeClaim credence-backup", "spec: {resources: {requests: {storage: 3Gi}}}"},
 		{"backup.volume.storageClass", "PersistentVolumeClaim credence-backup", "spec: {storageClassName: slow}"},
 	}},
@@ -250,7 +249,7 @@ pods: {hostNetwork: true}
 issuer: https://id.example.com
 storage: {type: embedded, embedded: {size: 4Gi, storageClass: fast}}
 discovery: {enabled: false}
-backup: {enabled: true, volume: {claim: mine}}
+backup: {enabled: true, ring: false, volume: {claim: mine}}
 `, placed: []placed{
 		{"storage.type", "Deployment credence-apiserver", "spec: {replicas: 1, strategy: {type: Recreate}}"},
 		{"storage.type", "Deployment credence-apiserver", pod("volumes: [{persistentVolumeClaim: {claimName: credence-etcd}}]")},
@@ -261,6 +260,7 @@ backup: {enabled: true, volume: {claim: mine}}
 		{"discovery.enabled", "Service credence-discovery", ""},
 		{"discovery.enabled", "Deployment credence-certificates", argument("--components=credence-apiserver,credence-controller,credence-agent,credence-binder,credence-profiles,credence-webhook")},
 		{"discovery.enabled", "Pod credence-test", "spec: {volumes: null}"},
+		{"backup.ring", "Role credence-backup", ""},
 		{"backup.volume.claim", "CronJob credence-backup", "spec: {jobTemplate: {" + pod("volumes: [{persistentVolumeClaim: {claimName: mine}}]") + "}}"},
 	}},
 
