@@ -55,6 +55,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		if both.Identity != both.Workload {
 			d.checkInstallation(ctx, found, "identity-installation", both.Identity)
 		}
+		checkBackup(ctx, found, both.Identity)
 		checkOperators(ctx, found, both.Workload)
 		d.checkPodsPort(ctx, found, both.Workload)
 	}
