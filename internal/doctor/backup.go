@@ -15,40 +15,33 @@ import (
 	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
-const (
-	backupCheck = "backup"
-	backupHint  = "make one every night, by backup.enabled=true and backup.recipients of the chart, or one of your own: docs/howto/backup-and-restore.md"
-)
-
 // checkBackup sees whether the keys of an installation that keeps them in a Secret are backed up by the CronJob of the chart.
 func checkBackup(ctx context.Context, found *Diagnosis, from *cluster.API) {
+	const check = "backup"
 	var server appsv1.Deployment
-	err := from.Get(ctx, &server, cluster.Place{API: "/apis/apps/v1", Resource: "deployments", Namespace: rights.SystemNamespace, Name: "credence-apiserver"})
-	switch {
-	case apierrors.IsNotFound(err) || skipped(found, backupCheck, "get deployments of namespace "+rights.SystemNamespace, err):
-		return
-	case err != nil:
-		found.add(backupCheck, Fail, "", "read Deployment credence-apiserver: %v", err)
-		return
-	case !hasFlag(server.Spec.Template.Spec, "--keys-secret"):
-		return // the keys are those of an external signer
-	}
 	var job batchv1.CronJob
-	err = from.Get(ctx, &job, cluster.Place{API: "/apis/batch/v1", Resource: "cronjobs", Namespace: rights.SystemNamespace, Name: "credence-backup"})
+	err := from.Get(ctx, &server, cluster.Place{API: "/apis/apps/v1", Resource: "deployments", Namespace: rights.SystemNamespace, Name: "credence-apiserver"})
+	if apierrors.IsNotFound(err) || err == nil && !hasFlag(server.Spec.Template.Spec, "--keys-secret") {
+		return // the keys are in a folder, or those of an external signer
+	}
+	if err == nil {
+		err = from.Get(ctx, &job, cluster.Place{API: "/apis/batch/v1", Resource: "cronjobs", Namespace: rights.SystemNamespace, Name: "credence-backup"})
+	}
 	switch {
-	case skipped(found, backupCheck, "get cronjobs of namespace "+rights.SystemNamespace, err):
+	case skipped(found, check, "get deployments and cronjobs of namespace "+rights.SystemNamespace, err):
 	case apierrors.IsNotFound(err):
-		found.add(backupCheck, Warn, backupHint, "the signing keys, and the identities with the uids that clouds trust, have no backup by a CronJob credence-backup")
+		found.add(check, Warn, "make one every night, by backup.enabled=true and backup.recipients of the chart, or one of your own: docs/howto/backup-and-restore.md",
+			"the signing keys, and the identities with the uids that clouds trust, have no backup by a CronJob credence-backup")
 	case err != nil:
-		found.add(backupCheck, Fail, "", "read CronJob credence-backup: %v", err)
+		found.add(check, Fail, "", "look for backups of the signing keys: %v", err)
 	case !hasFlag(job.Spec.JobTemplate.Spec.Template.Spec, "--ring"):
-		found.add(backupCheck, Warn, "back them up, by backup.ring=true and backup.recipients of the chart: docs/howto/backup-and-restore.md", "the signing keys have no backup: CronJob credence-backup has the identities alone")
+		found.add(check, Warn, "back them up, by backup.ring=true and backup.recipients of the chart: docs/howto/backup-and-restore.md", "the signing keys have no backup: CronJob credence-backup has the identities alone")
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		found.add(backupCheck, Warn, "take spec.suspend off it", "CronJob credence-backup is suspended, so that no backup is made")
+		found.add(check, Warn, "take spec.suspend off it", "CronJob credence-backup is suspended, so that no backup is made")
 	case job.Status.LastSuccessfulTime == nil:
-		found.add(backupCheck, Warn, "see its Jobs, once it was due: kubectl get jobs -n "+rights.SystemNamespace+" -l app.kubernetes.io/component=backup", "CronJob credence-backup has made no backup yet")
+		found.add(check, Warn, "see its Jobs, once it was due: kubectl get jobs -n "+rights.SystemNamespace+" -l app.kubernetes.io/component=backup", "CronJob credence-backup has made no backup yet")
 	default:
-		found.pass(backupCheck, "one with the signing keys was made at %s", job.Status.LastSuccessfulTime.UTC().Format(time.RFC3339))
+		found.pass(check, "one with the signing keys was made at %s", job.Status.LastSuccessfulTime.UTC().Format(time.RFC3339))
 	}
 }
 

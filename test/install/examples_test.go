@@ -24,6 +24,7 @@ func argument(text string) string    { return container(fmt.Sprintf("args: [%q]"
 var examples = []example{
 	{name: "one cluster", values: `
 issuer: https://id.example.com/team
+storage: {signRecords: true}
 labels: {team: fruit, of: all}
 annotations: {note: banana, of: all}
 workloads: {delivery: csi}
@@ -80,9 +81,11 @@ backup:
   schedule: 5 4 * * *
   keep: 7
   recipients: [age1fruit]
+  ring: true
   volume: {size: 3Gi, storageClass: slow}
 `, placed: []placed{
 		{"issuer", "Deployment credence-apiserver", argument("--issuer=https://id.example.com/team")},
+		{"storage.signRecords", "Deployment credence-apiserver", argument("--sign-records")},
 		{"labels", "all", "metadata: {labels: {team: fruit}}"},
 		{"labels", "Deployment credence-agent", "spec: {template: {metadata: {labels: {team: fruit}}}}"},
 		{"annotations", "all", "metadata: {annotations: {note: banana}}"},
@@ -190,7 +193,7 @@ backup:
 		{"backup.schedule", "CronJob credence-backup", "spec: {schedule: 5 4 * * *}"},
 		{"backup.keep", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--keep=7") + "}}"},
 		{"backup.recipients", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--recipient=age1fruit") + "}}"},
-		{"backup.enabled", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--ring") + "}}"},
+		{"backup.ring", "CronJob credence-backup", "spec: {jobTemplate: {" + argument("--ring") + "}}"},
 		{"backup.volume.size", "PersistentVolumeClaim credence-backup", "spec: {resources: {requests: {storage: 3Gi}}}"},
 		{"backup.volume.storageClass", "PersistentVolumeClaim credence-backup", "spec: {storageClassName: slow}"},
 	}},
@@ -260,7 +263,6 @@ backup: {enabled: true, ring: false, volume: {claim: mine}}
 		{"discovery.enabled", "Service credence-discovery", ""},
 		{"discovery.enabled", "Deployment credence-certificates", argument("--components=credence-apiserver,credence-controller,credence-agent,credence-binder,credence-profiles,credence-webhook")},
 		{"discovery.enabled", "Pod credence-test", "spec: {volumes: null}"},
-		{"backup.ring", "Role credence-backup", ""},
 		{"backup.volume.claim", "CronJob credence-backup", "spec: {jobTemplate: {" + pod("volumes: [{persistentVolumeClaim: {claimName: mine}}]") + "}}"},
 	}},
 

@@ -16,13 +16,14 @@ import (
 func TestRightsOfACopy(t *testing.T) {
 	const servers = "storage.etcd.servers={https://etcd:2379}"
 	pods := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
+	key := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"credence-records"}, Verbs: []string{"get"}}
 	for _, c := range []struct {
 		from, to string
 		want     []rbacv1.PolicyRule
 	}{
 		{"embedded", "etcd", []rbacv1.PolicyRule{pods}},
-		{"cluster", "etcd", []rbacv1.PolicyRule{pods, {APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list"}}}},
-		{"etcd", "cluster", []rbacv1.PolicyRule{pods, {APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list", "create", "restore"}}}},
+		{"cluster", "etcd", []rbacv1.PolicyRule{pods, key, {APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list"}}}},
+		{"etcd", "cluster", []rbacv1.PolicyRule{pods, key, {APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list", "create", "restore"}}}},
 	} {
 		objects := template(t, "issuer="+issuer, servers, "storage.copyFrom="+c.from, "storage.type="+c.to)
 		var granted []rbacv1.PolicyRule

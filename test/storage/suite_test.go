@@ -96,7 +96,7 @@ func setup(t *testing.T) (context.Context, *subject) {
 	config := storagebackend.NewDefaultConfig("", s.codec).ForResource(schema.GroupResource{Resource: "pods"})
 	config.Transformer = s.transformer
 	newPod, newPods := func() runtime.Object { return &example.Pod{} }, func() runtime.Object { return &example.PodList{} }
-	store, destroy, err := cluster.New(host.CoreV1().RESTClient(), config, newPod, newPods, "/pods/")
+	store, destroy, err := cluster.New(host.CoreV1().RESTClient(), cluster.NewMAC([]byte("a key of the suite"), true), config, newPod, newPods, "/pods/")
 	testkit.Must(t, err)
 	t.Cleanup(destroy)
 	s.Interface = store

@@ -45,6 +45,8 @@ type assembly struct {
 	usernames *usernames.Follower
 	// stored is the client of the storage in the cluster; nil: the storage is an etcd.
 	stored rest.Interface
+	// mac authenticates what is stored there.
+	mac *cluster.MAC
 	keySource
 	traces *tracing.Provider // nil: none
 	scheme *runtime.Scheme
@@ -232,7 +234,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, fmt.Errorf("apply flags: %w", err)
 	}
 	if a.stored != nil {
-		generic.RESTOptionsGetter = cluster.RESTOptions(a.o.Recommended.Etcd, a.stored)
+		generic.RESTOptionsGetter = cluster.RESTOptions(a.o.Recommended.Etcd, a.stored, a.mac)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
 	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)

@@ -40,6 +40,7 @@ type Options struct {
 	SignerLedger     string
 	Settings         keys.Settings // of an external signer's keys
 	Storage          string
+	SignRecords      bool
 	EtcdDataDir      string
 	PublishDir       string
 	PublishConfigMap string
@@ -99,6 +100,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	documents.StringVar(&o.PublishConfigMap, "publish-configmap", o.PublishConfigMap, "NAMESPACE/NAME of an existing ConfigMap that the discovery documents are written to.")
 	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
 	storage := sets.FlagSet("etcd")
+	storage.BoolVar(&o.SignRecords, "sign-records", o.SignRecords, "With --storage="+inCluster+": sign the records of an earlier version once, and refuse all that are not signed from then on. Stop API servers of earlier versions before. Without effect where this was done.")
 	storage.StringVar(&o.Storage, "storage", o.Storage, "Where objects are stored: "+inCluster+" (records in the API of the cluster that serves this server), "+inEtcd+" (--etcd-servers) or "+embedded+" (--etcd-data-dir). Defaults to the one whose flag is given.")
 	storage.StringVar(&o.TakeOverFrom, "take-over-from", o.TakeOverFrom, "The issuer of an installation that is gone for good, whose storage is to be this one's. The storage of any other installation is refused.")
 	storage.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir, "Folder of the embedded etcd, which listens on a unix socket in it. Used where --etcd-servers is not given.")

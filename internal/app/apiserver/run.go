@@ -71,12 +71,18 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 		}()
 	}
 	var stored rest.Interface
+	var mac *cluster.MAC
 	if o.Storage == inCluster {
 		if stored, err = recordsOf(ctx, o, traces); err != nil {
 			return err
 		}
+		keys := cluster.Keys{Secrets: client.CoreV1().Secrets(cluster.KeyNamespace), Records: stored}
+		if mac, err = keys.Open(ctx, o.SignRecords); err != nil {
+			return err
+		}
+		go keys.Follow(ctx, mac, o.KeysInterval)
 	}
-	a := assembly{o: o, fail: cancel, stored: stored, checked: c, client: client, objects: objects, usernames: names, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, fail: cancel, stored: stored, mac: mac, checked: c, client: client, objects: objects, usernames: names, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err

@@ -2,8 +2,7 @@ package controller
 
 import (
 	"context"
-	"log/slog"
-	"sync/atomic"
+	"errors"
 
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
@@ -11,21 +10,14 @@ import (
 
 // keptSecret makes the Secret of the ring again whenever it is gone. The programs that have the ring in memory, this one among them, write
 // it back then.
-type keptSecret struct {
-	*keystore.Secret
-	log *slog.Logger
-	// failed is the last failure, which is logged once.
-	failed atomic.Pointer[string]
-}
+type keptSecret struct{ *keystore.Secret }
 
-// Load implements keystore.Store.
-func (k *keptSecret) Load(ctx context.Context) (keys.Ring, string, error) {
-	failure := ""
-	if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-		failure = err.Error()
+// Load implements keystore.Store. That the Secret could not be made or marked is an error only of a Secret without a ring.
+func (k keptSecret) Load(ctx context.Context) (keys.Ring, string, error) {
+	failed := k.Keep(ctx)
+	ring, version, err := k.Secret.Load(ctx)
+	if err != nil {
+		err = errors.Join(err, failed)
 	}
-	if before := k.failed.Swap(&failure); failure != "" && (before == nil || *before != failure) {
-		k.log.WarnContext(ctx, "the Secret of the ring of keys could not be made or marked", "secret", k.String(), "err", failure)
-	}
-	return k.Secret.Load(ctx)
+	return ring, version, err
 }

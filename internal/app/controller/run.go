@@ -47,7 +47,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	if secret, ok := store.(*keystore.Secret); ok {
-		store = &keptSecret{Secret: secret, log: c.Log}
+		store = keptSecret{secret}
 	}
 	rings, err := newKeyRings(cluster)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -73,7 +74,11 @@ func (o *options) store(ctx context.Context, p place, host rest.Interface, s *op
 	servers := p.servers
 	switch p.kind {
 	case inCluster:
-		return cluster.NewAll(host), cluster.Await(ctx, host)
+		if err := cluster.Await(ctx, host); err != nil {
+			return nil, err
+		}
+		mac, err := cluster.Keys{Secrets: corev1client.New(host).Secrets(cluster.KeyNamespace)}.Read(ctx)
+		return cluster.NewAll(host, mac), err
 	case embedded:
 		etcd, err := storage.Start(ctx, p.folder, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 		if err != nil {

@@ -201,6 +201,9 @@ apiserver:
   - --etcd-data-dir=/data/etcd
   {{- else }}
   - --storage=cluster
+  {{- if $v.storage.signRecords }}
+  - --sign-records
+  {{- end }}
   {{- end }}
 {{- if empty $v.keys.signerSocket }}
 controller:

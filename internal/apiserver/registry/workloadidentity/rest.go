@@ -35,7 +35,8 @@ type REST struct {
 	uids       *identityuid.Store
 	podTokens  *podTokens
 	// taken is set once the uids of all identities are stored.
-	taken atomic.Bool
+	taken  atomic.Bool
+	owners owners
 }
 
 var (
@@ -146,7 +147,7 @@ func inUse(wi *v1alpha1.WorkloadIdentity, now time.Time) string {
 
 // Identity returns the WorkloadIdentity of a name in the namespace of the request, or the API error.
 // It comes from the watch cache, and is shared: do not change it. One that the cache does not have is looked for in
-// the storage, since it may have been created a moment ago.
+// the storage, since it may have been created a moment ago. One whose uid is that of another identity is an error.
 func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
 	obj, err := r.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
@@ -159,7 +160,7 @@ func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIde
 	if !ok {
 		return nil, fmt.Errorf("storage of workloadidentities returned a %T", obj)
 	}
-	return wi, nil
+	return wi, r.checkUID(ctx, wi)
 }
 
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {

@@ -17,14 +17,17 @@ import (
 )
 
 // All are the records of all resources, to copy them.
-type All struct{ client rest.Interface }
+type All struct {
+	client rest.Interface
+	mac    *MAC
+}
 
-// NewAll returns the records that a client of the host cluster reaches.
-func NewAll(client rest.Interface) All { return All{client} }
+// NewAll returns the records that a client of the host cluster reaches. mac signs and checks them; nil: neither.
+func NewAll(client rest.Interface, mac *MAC) All { return All{client, mac} }
 
 // All returns every record, in the order of keys.
 func (a All) All(ctx context.Context) ([]*mvccpb.KeyValue, error) {
-	found, err := (&records{client: a.client}).read(ctx, a.client.Get().AbsPath(path), 0)
+	found, err := (&records{client: a.client, mac: a.mac}).read(ctx, a.client.Get().AbsPath(path), 0)
 	slices.SortFunc(found.kvs, func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
 	return found.kvs, err
 }
@@ -63,5 +66,14 @@ func (a All) recordsOf(key string) (*records, error) {
 	if len(parts) != 4 || parts[0] != "" || parts[1] == "" || parts[2] == "" || parts[3] == "" {
 		return nil, fmt.Errorf("key %q does not begin with /GROUP/RESOURCE/", key)
 	}
-	return &records{client: a.client, resource: parts[2] + "." + parts[1], prefix: "/" + parts[1] + "/" + parts[2] + "/"}, nil
+	return &records{client: a.client, mac: a.mac, resource: parts[2] + "." + parts[1], prefix: "/" + parts[1] + "/" + parts[2] + "/"}, nil
+}
+
+// all returns every record as the host has it, also those of other programs.
+func (s *records) all(ctx context.Context) ([]record, error) {
+	list, err := read[recordList](ctx, s.client.Get().AbsPath(path))
+	if err != nil {
+		return nil, fmt.Errorf("read all records: %w", err)
+	}
+	return list.Items, nil
 }

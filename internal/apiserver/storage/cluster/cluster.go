@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// New returns the storage of a resource whose keys begin with resourcePrefix. The second result must be called at the end.
-func New(client rest.Interface, config *storagebackend.ConfigForResource, newFunc, newListFunc func() runtime.Object, resourcePrefix string) (storage.Interface, factory.DestroyFunc, error) {
+// New returns the storage of a resource whose keys begin with resourcePrefix, with records that mac authenticates. The second result must be called at the end.
+func New(client rest.Interface, mac *MAC, config *storagebackend.ConfigForResource, newFunc, newListFunc func() runtime.Object, resourcePrefix string) (storage.Interface, factory.DestroyFunc, error) {
 	transformer := config.Transformer
 	decoder := etcd3.NewDefaultDecoder(config.Codec, storage.APIObjectVersioner{})
 	deletable := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
@@ -35,7 +35,7 @@ func New(client rest.Interface, config *storagebackend.ConfigForResource, newFun
 	if deletable {
 		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
 	}
-	s, destroy, err := newStore(client, config, newFunc, newListFunc, resourcePrefix, transformer, decoder)
+	s, destroy, err := newStore(&records{client: client, mac: mac}, config, newFunc, newListFunc, resourcePrefix, transformer, decoder)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,8 +45,8 @@ func New(client rest.Interface, config *storagebackend.ConfigForResource, newFun
 	return s, destroy, nil
 }
 
-func newStore(client rest.Interface, config *storagebackend.ConfigForResource, newFunc, newListFunc func() runtime.Object, resourcePrefix string, transformer value.Transformer, decoder etcd3.Decoder) (*store, factory.DestroyFunc, error) {
-	r := &records{client: client, resource: config.GroupResource.String(), prefix: strings.TrimSuffix(resourcePrefix, "/") + "/"}
+func newStore(r *records, config *storagebackend.ConfigForResource, newFunc, newListFunc func() runtime.Object, resourcePrefix string, transformer value.Transformer, decoder etcd3.Decoder) (*store, factory.DestroyFunc, error) {
+	r.resource, r.prefix = config.GroupResource.String(), strings.TrimSuffix(resourcePrefix, "/")+"/"
 	ctx, cancel := context.WithCancel(context.Background())
 	etcd := clientv3.NewCtxClient(ctx)
 	etcd.KV, etcd.Watcher, etcd.Lease = keyValues{records: r}, watcher{r}, leases{}

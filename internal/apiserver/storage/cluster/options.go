@@ -19,13 +19,14 @@ import (
 )
 
 // RESTOptions returns options by which resources are stored as records, and otherwise as the flags of etcd configure.
-func RESTOptions(etcd *genericoptions.EtcdOptions, client rest.Interface) generic.RESTOptionsGetter {
-	return options{etcd.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: etcd.StorageConfig}, nil), client, etcd}
+func RESTOptions(etcd *genericoptions.EtcdOptions, client rest.Interface, mac *MAC) generic.RESTOptionsGetter {
+	return options{etcd.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: etcd.StorageConfig}, nil), client, mac, etcd}
 }
 
 type options struct {
 	generic.RESTOptionsGetter
 	client rest.Interface
+	mac    *MAC
 	etcd   *genericoptions.EtcdOptions
 }
 
@@ -47,7 +48,7 @@ func (o options) cached(resource schema.GroupResource) bool {
 func (o options) decorate(config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
 	attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
-	stored, destroy, err := New(o.client, config, newFunc, newListFunc, prefix)
+	stored, destroy, err := New(o.client, o.mac, config, newFunc, newListFunc, prefix)
 	if err != nil || !o.cached(config.GroupResource) {
 		return stored, destroy, err
 	}

@@ -158,7 +158,7 @@ func (s *records) read(ctx context.Context, request *rest.Request, revision int6
 	if page.revision, err = parseRevision(list.Metadata.ResourceVersion); err != nil {
 		return hostPage{}, err
 	}
-	page.kvs, err = kvsOf(list.Items)
+	page.kvs, err = s.kvsOf(ctx, list.Items)
 	return page, err
 }
 

@@ -40,11 +40,12 @@ type record struct {
 	Replaces string `json:"replaces,omitempty"`
 }
 
-// metadata is what is read and written of a record's metadata: all else that the host has is dropped with the next write.
+// metadata is what is read of a record's metadata, and written but for the annotations of others: all else that the host has is dropped with the next write.
 type metadata struct {
 	Name            string            `json:"name,omitempty"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
 type recordList struct {
@@ -108,7 +109,7 @@ func (s *records) write(ctx context.Context, key string, value []byte, replaces 
 	}
 	sent := record{
 		TypeMeta: metav1.TypeMeta{APIVersion: Group + "/v1", Kind: "Record"},
-		Metadata: metadata{Name: name, Labels: s.labelsOf(key)},
+		Metadata: metadata{Name: name, Labels: s.labelsOf(key), Annotations: s.mac.annotations(key, value)},
 		Key:      key, Value: value,
 	}
 	verb, at := http.MethodPost, path

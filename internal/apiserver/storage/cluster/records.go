@@ -19,6 +19,7 @@ import (
 // records are the keys of one resource, with the calls that Kubernetes makes to etcd.
 type records struct {
 	client rest.Interface
+	mac    *MAC
 	// resource is the value of the records' label, and prefix what their keys begin with, with a slash at the end.
 	resource, prefix string
 }
@@ -62,6 +63,9 @@ func (s *records) Get(ctx context.Context, key string, opts kubernetes.GetOption
 	}
 	if err != nil {
 		return kubernetes.GetResponse{}, err
+	}
+	if !s.mac.accepts(ctx, found) {
+		return kubernetes.GetResponse{}, nil
 	}
 	kv, err := found.keyValue()
 	if err != nil {
@@ -156,9 +160,12 @@ func (s *records) OptimisticDelete(ctx context.Context, key string, expected int
 const eventPatience = 5 * time.Second
 
 // kvsOf turns records into what etcd would return.
-func kvsOf(items []record) ([]*mvccpb.KeyValue, error) {
+func (s *records) kvsOf(ctx context.Context, items []record) ([]*mvccpb.KeyValue, error) {
 	kvs := make([]*mvccpb.KeyValue, 0, len(items))
 	for i := range items {
+		if !s.mac.accepts(ctx, &items[i]) {
+			continue
+		}
 		kv, err := items[i].keyValue()
 		if err != nil {
 			return nil, err

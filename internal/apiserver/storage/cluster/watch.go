@@ -129,6 +129,9 @@ func (f *following) response(ctx context.Context, e hostEvent) (*clientv3.WatchR
 		}
 		return response, nil
 	}
+	if !f.mac.accepts(ctx, &e.record) {
+		return nil, nil
+	}
 	kv, err := e.record.keyValue()
 	if err != nil {
 		return nil, err
