@@ -2,6 +2,8 @@ package storage_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,15 +102,29 @@ func TestPagesOfLongNames(t *testing.T) {
 	}
 }
 
-// A record whose name is not that of its key is an error: it would stand for another object.
+// A record whose name is not that of its key is ignored, also one with the MAC of the record that it was copied from: it would stand for another object.
 func TestForeignRecord(t *testing.T) {
 	startHost(t)
 	ctx, s := setup(t)
 	create(ctx, t, s, "a", "one")
 	body := `{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"mallory","labels":{"storage.credence.dev/resource":"pods","storage.credence.dev/namespace":"a"}},"key":"/pods/a/one","value":"e30="}`
 	testkit.Must(t, host.CoreV1().RESTClient().Post().AbsPath(recordsPath).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error())
-	err := s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, &example.PodList{})
-	if err == nil || !strings.Contains(err.Error(), `"mallory"`) {
-		t.Errorf("a list with a foreign record: %v", err)
+	var copied struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Value    []byte            `json:"value"`
+	}
+	stored, err := host.CoreV1().RESTClient().Get().AbsPath(recordsPath, "pods0-a0-one").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(stored, &copied)
+	}
+	if err != nil || copied.Metadata.Annotations["storage.credence.dev/mac"] == "" {
+		t.Fatalf("the record of a pod: %v, %v", err, copied.Metadata.Annotations)
+	}
+	second := fmt.Sprintf(`{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"mallory-2","labels":{"storage.credence.dev/resource":"pods","storage.credence.dev/namespace":"a"},"annotations":{"storage.credence.dev/mac":%q}},"key":"/pods/a/one","value":%q}`,
+		copied.Metadata.Annotations["storage.credence.dev/mac"], base64.StdEncoding.EncodeToString(copied.Value))
+	testkit.Must(t, host.CoreV1().RESTClient().Post().AbsPath(recordsPath).SetHeader("Content-Type", "application/json").Body([]byte(second)).Do(ctx).Error())
+	var list example.PodList
+	if err := s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, &list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "one" {
+		t.Errorf("a list with foreign records: %v, %d pods", err, len(list.Items))
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 )
 
 // Of identities with one uid, the one that it was made for is given tokens.
 func TestUIDOfAnotherIdentity(t *testing.T) {
-	_, uids := newShelf(t)
+	_, uids := apiservertest.NewUIDs(t)
 	r := &REST{uids: uids}
 	identity := func(name string, uid types.UID) *v1alpha1.WorkloadIdentity {
 		return &v1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: uid}}

@@ -32,21 +32,22 @@ func NewMAC(key []byte, enforced bool) *MAC {
 	return m
 }
 
-// of returns the MAC of a value at a key.
-func (m *MAC) of(key string, value []byte) string {
+// of returns the MAC of a record of a name, with a value at a key.
+func (m *MAC) of(name, key string, value []byte) string {
 	sum := hmac.New(sha256.New, m.key)
-	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(key)))) // it never fails
-	_, _ = sum.Write([]byte(key))
+	for _, part := range []string{name, key} {
+		_, _ = sum.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(part))), part...)) // it never fails
+	}
 	_, _ = sum.Write(value)
 	return base64.RawStdEncoding.EncodeToString(sum.Sum(nil))
 }
 
 // annotations are those of a record.
-func (m *MAC) annotations(key string, value []byte) map[string]string {
+func (m *MAC) annotations(name, key string, value []byte) map[string]string {
 	if m == nil {
 		return nil
 	}
-	return map[string]string{macAnnotation: m.of(key, value)}
+	return map[string]string{macAnnotation: m.of(name, key, value)}
 }
 
 // accepts reports whether a record was written by an API server. One that was not is reported once.
@@ -55,7 +56,7 @@ func (m *MAC) accepts(ctx context.Context, r *record) bool {
 		return true
 	}
 	given, signed := r.Metadata.Annotations[macAnnotation]
-	if !signed && !m.enforced.Load() || signed && hmac.Equal([]byte(given), []byte(m.of(r.Key, r.Value))) {
+	if !signed && !m.enforced.Load() || signed && hmac.Equal([]byte(given), []byte(m.of(r.Metadata.Name, r.Key, r.Value))) {
 		return true
 	}
 	if before, known := m.refused.Swap(r.Metadata.Name, r.Metadata.ResourceVersion); !known || before != r.Metadata.ResourceVersion {

@@ -148,7 +148,7 @@ func (k Keys) signAll(ctx context.Context, mac *MAC, made bool) error {
 		for i := range stored {
 			r := &stored[i]
 			given, signed := r.Metadata.Annotations[macAnnotation]
-			if signed && (!made || given == mac.of(r.Key, r.Value)) {
+			if signed && (!made || given == mac.of(r.Metadata.Name, r.Key, r.Value)) {
 				continue
 			}
 			left++

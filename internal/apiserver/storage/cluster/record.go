@@ -109,7 +109,7 @@ func (s *records) write(ctx context.Context, key string, value []byte, replaces 
 	}
 	sent := record{
 		TypeMeta: metav1.TypeMeta{APIVersion: Group + "/v1", Kind: "Record"},
-		Metadata: metadata{Name: name, Labels: s.labelsOf(key), Annotations: s.mac.annotations(key, value)},
+		Metadata: metadata{Name: name, Labels: s.labelsOf(key), Annotations: s.mac.annotations(name, key, value)},
 		Key:      key, Value: value,
 	}
 	verb, at := http.MethodPost, path
