@@ -42,7 +42,7 @@ func store(t *testing.T, client rest.Interface) storage.Interface {
 	scheme.AddKnownTypes(internal, &object{}, &list{})
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion)
 	config := storagebackend.NewDefaultConfig("", codec).ForResource(v1alpha1.Resource("workloadclusters"))
-	made, destroy, err := cluster.New(client, cluster.NewMAC([]byte("a key of these tests"), true), config, func() runtime.Object { return &object{} }, func() runtime.Object { return &list{} }, prefix)
+	made, destroy, err := cluster.New(client, cluster.NewMAC([]byte("a key of these tests"), false), config, func() runtime.Object { return &object{} }, func() runtime.Object { return &list{} }, prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestHostThatServesNoRecordsIsAnOutage(t *testing.T) {
 
 func TestAllRecordsAreCopied(t *testing.T) {
 	_, client := newHost(t)
-	all := cluster.NewAll(client)
+	all := cluster.NewAll(client, cluster.NewMAC([]byte("a key of these tests"), false))
 	for _, key := range []string{"/g/r/b", "/g/r/a", "/g/s/ns/c"} {
 		if err := all.Create(t.Context(), key, []byte("{}")); err != nil {
 			t.Fatal(err)
