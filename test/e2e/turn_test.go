@@ -17,7 +17,7 @@ import (
 // Tests run side by side: what most of them do is wait. A test that changes what others on the shared plane see has the second plane for
 // itself (alone), or one of its own.
 var (
-	turns   = make(chan struct{}, 4)
+	turns   = make(chan struct{}, 6)
 	starts  = make(chan struct{}, 2)
 	apart   = make(chan struct{}, 1)
 	watches = newBudget(min(128-2*ofPlane-ofOthers, max(memory()*ofPlane, 2*ofPlane+ofNode)))

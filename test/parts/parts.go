@@ -30,8 +30,8 @@ const (
 var tiers = map[string][]part{
 	"test": {
 		{name: "end to end, on a shared plane", tests: true, lane: 1, command: "-skip '^Test(Plane|Node)' ./test/e2e"},
-		{name: "packages", tests: true, covers: true, command: programs + " ./test/testkit/... ./test/parts ./test/words ./test/documents ./test/controlplane"},
-		{name: "devcluster", tests: true, covers: true, dir: "devcluster", command: "./internal/..."},
+		{name: "packages", tests: true, covers: true, command: "-p 3 " + programs + " ./test/testkit/... ./test/parts ./test/words ./test/documents ./test/controlplane"},
+		{name: "devcluster", tests: true, covers: true, dir: "devcluster", command: "./internal/...", lane: 1},
 		{name: "release", tests: true, dir: "release", command: "-skip '" + builds + "' ./..."},
 		{name: "benchmarks' own tests", tests: true, dir: "test/bench", command: ". ./allocations"},
 	},
