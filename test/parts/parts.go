@@ -40,9 +40,9 @@ var tiers = map[string][]part{
 		{name: "build Helm, etcd and cert-manager", dir: "test/install", lane: 1, command: compile + stripped + "helm.sh/helm/v4/cmd/helm && " +
 			compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/helm3" helm.sh/helm/v3/cmd/helm && ` +
 			compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/etcd" go.etcd.io/etcd/server/v3 && cd certmanager && ` + compile + stripped + "."},
-		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
 			"cd ../../alerts/prometheus && " + compile + " -tags remove_all_sd" + stripped + "github.com/prometheus/prometheus/cmd/prometheus"},
+		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
 		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
 
 		{name: "race detector", tests: true, race: true, command: "-timeout 45m " + programs},
