@@ -385,7 +385,7 @@ func leftOf(t *testing.T, dir string) []string {
 }
 
 // A user who cannot have a node sees what is missing before anything is started.
-func TestNodeRefusals(t *testing.T) {
+func TestRefusalsOfNodes(t *testing.T) {
 	inTurn(t)
 	bin := programsForOthers(t)
 	dir := filepath.Join(bin, "plane")
