@@ -20,7 +20,7 @@ func newScratch(programs string) (*scratch, error) {
 }
 
 func (s *scratch) environment() []string {
-	return []string{"TMPDIR=" + s.folder, "CREDENCE_BIN=" + s.programs}
+	return []string{"TMPDIR=" + s.folder, "CREDENCE_BIN=" + s.programs, "DEVCLUSTER_BIN=" + filepath.Join(s.programs, "credence-devcluster")}
 }
 
 // clean stops the planes in the folder, kills all processes that have it in their environment, and removes it with its mounts.

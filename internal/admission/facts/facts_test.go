@@ -20,7 +20,6 @@ import (
 // cluster is what the sources read, and which of them fail.
 type cluster struct {
 	annotation string // of the service account
-	profile    *accounts.ServiceAccountProfile
 	missing    string // sources whose objects do not exist
 	broken     string // the source that fails
 

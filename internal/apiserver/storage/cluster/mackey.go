@@ -56,7 +56,7 @@ func macOf(stored *corev1.Secret) (*MAC, error) {
 		return nil, nil
 	}
 	if len(key) != sha256.Size {
-		return nil, fmt.Errorf("Secret %s has a key of %d bytes, not %d: restore it", KeySecret, len(key), sha256.Size)
+		return nil, fmt.Errorf("the Secret %s has a key of %d bytes, not %d: restore it", KeySecret, len(key), sha256.Size)
 	}
 	return NewMAC(key, string(stored.Data[enforcedEntry]) == "true"), nil
 }
@@ -186,7 +186,7 @@ func (k Keys) Follow(ctx context.Context, mac *MAC, period time.Duration) {
 		case err == nil && stored == nil:
 			err = k.save(ctx, mac)
 		case err == nil && !bytes.Equal(stored.key, mac.key):
-			err = fmt.Errorf("Secret %s has another key than this server: restart all API servers, or restore the former key", KeySecret)
+			err = fmt.Errorf("the Secret %s has another key than this server: restart all API servers, or restore the former key", KeySecret)
 		case err == nil && stored.enforced.Load():
 			mac.enforced.Store(true)
 		}
