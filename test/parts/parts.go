@@ -19,7 +19,7 @@ const (
 	// importable are the packages of modules that other programs import, which "./..." leaves out.
 	importable = "github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/..."
 	// programs are all packages whose tests need no program of make build.
-	programs = "$(go list ./... " + importable + " | grep -v /credence/test/)"
+	programs = "$(go list " + importable + " ./... | grep -v /credence/test/)"
 	// builds are the tests of the release that build programs.
 	builds   = "^Test(Images|Archives|BuildOutsideACheckout)$"
 	compile  = "GOGC=off GOMEMLIMIT=1GiB go build"
@@ -30,8 +30,8 @@ const (
 var tiers = map[string][]part{
 	"test": {
 		{name: "end to end, on a shared plane", tests: true, lane: 1, command: "-skip '^Test(Plane|Node)' ./test/e2e"},
-		{name: "packages", tests: true, covers: true, command: "-p 3 " + programs + " ./test/testkit/... ./test/parts ./test/words ./test/documents ./test/controlplane"},
-		{name: "devcluster", tests: true, covers: true, dir: "devcluster", command: "./internal/...", lane: 1},
+		{name: "packages", tests: true, command: "-p 4 " + programs + " ./test/testkit/... ./test/parts ./test/words ./test/documents ./test/controlplane"},
+		{name: "devcluster", tests: true, covers: true, dir: "devcluster", command: "./internal/...", lane: 2},
 		{name: "release", tests: true, dir: "release", command: "-skip '" + builds + "' ./..."},
 		{name: "benchmarks' own tests", tests: true, dir: "test/bench", command: ". ./allocations"},
 	},
@@ -45,7 +45,7 @@ var tiers = map[string][]part{
 		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
 		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
 
-		{name: "race detector", tests: true, race: true, command: "-timeout 45m " + programs},
+		{name: "race detector", tests: true, race: true, covers: true, command: "-timeout 45m " + programs},
 		{name: "execcredential by its own go.mod", tests: true, command: "hack/alone.sh execcredential", dir: "."},
 		{name: "execcredential/clientgo by its own go.mod", tests: true, command: "hack/alone.sh execcredential/clientgo", dir: "."},
 		{name: "control planes, storage, importers", tests: true, command: "-timeout 45m ./test/storage/... ./test/landscapes/... ./test/importer/..."},
