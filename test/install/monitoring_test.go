@@ -165,7 +165,9 @@ func TestPrometheusRule(t *testing.T) {
 		gone []string
 	}{
 		{"all", []string{"issuer=https://id.example.com", "registry.configMap=registries"}, nil},
-		{"identities", []string{"issuer=https://id.example.com", "workloads.enabled=false", "gmsa.enabled=false"}, []string{"CredenceAgentAbsent", "CredenceWebhookAbsent", "CredenceRegistryAbsent"}},
+		{"identities", []string{"issuer=https://id.example.com", "workloads.enabled=false", "gmsa.enabled=false"}, []string{
+			"CredenceAgentAbsent", "CredenceWebhookAbsent", "CredenceBinderAbsent", "CredenceProfilesAbsent", "CredenceRegistryAbsent",
+		}},
 		{"workloads", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=k"}, []string{"CredenceAPIServerAbsent", "CredenceControllerAbsent", "CredenceDiscoveryAbsent", "CredenceRegistryAbsent"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
