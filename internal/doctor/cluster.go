@@ -9,14 +9,16 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
-	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/explain"
 	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -165,39 +167,40 @@ func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) {
 		found.add("webhook", Warn, "put the authority of the webhook's certificate into clientConfig.caBundle", "%s: without a caBundle the certificate must be of an authority that the API server trusts itself", wording.Some(bare))
 		return
 	}
-	found.pass("webhook", "pods and Secrets pass it")
+	found.pass("webhook", "pods and Secrets are sent to it")
 }
 
-// checkAgent looks at the Lease by which agents take turns. Without one, the token Secrets tell.
-func (d *Examination) checkAgent(ctx context.Context, found *Diagnosis, from *cluster.API) {
-	holder, err := d.leader(ctx, from, rights.AgentAccount)
+// checkAdmission sends a pod through the admission of a namespace, without keeping it: a webhook that does not answer is seen in no other way. The
+// pod conforms to the strictest security standard.
+func checkAdmission(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace string) {
+	no, yes := false, true
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "credence-doctor-"},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "none", Image: "none.invalid/none", Resources: corev1.ResourceRequirements{Requests: few, Limits: few},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
+	_, err := explain.TryPod(ctx, workload, pod, &[]string{})
+	if err == nil {
+		found.pass("webhook", "a pod of namespace %s passes it, in a dry run", namespace)
+		return
+	}
+	var refusal apierrors.APIStatus
+	_, byRBAC := cluster.MissingRight(err.Error())
 	switch {
-	case apierrors.IsNotFound(err):
-		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", rights.SystemNamespace, rights.AgentAccount)
-	case skipped(found, "agent", "get leases in namespace "+rights.SystemNamespace, err):
-	case err != nil:
-		found.add("agent", Fail, "", "read its Lease: %v", err)
-	case holder == "":
-		found.add("agent", Fail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds the Lease %s/%s", rights.SystemNamespace, rights.AgentAccount)
+	case byRBAC:
+		found.skip("webhook", "you may not create pods in namespace %s, so that none was sent through it", namespace)
+	case errors.As(err, &refusal) && refusal.Status().Code < http.StatusInternalServerError:
+		found.skip("webhook", "the rules of namespace %s refuse the doctor's pod, so that none was sent through it: %v", namespace, err)
 	default:
-		found.pass("agent", "%s runs", holder)
+		found.add("webhook", Fail, "see whether credence-server webhook runs, its log, and its certificate; a webhook of others that is named here has owners of its own",
+			"no pod can be created in namespace %s, nor in others with the label: %v", namespace, err)
 	}
-}
-
-// leader is the replica of a program that holds its Lease; empty: none has renewed it lately.
-func (d *Examination) leader(ctx context.Context, from *cluster.API, name string) (string, error) {
-	var lease struct {
-		Spec struct {
-			RenewTime            *metav1.MicroTime `json:"renewTime"`
-			LeaseDurationSeconds int               `json:"leaseDurationSeconds"`
-			HolderIdentity       string            `json:"holderIdentity"`
-		} `json:"spec"`
-	}
-	err := from.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: name})
-	if err != nil || lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew) {
-		return "", err
-	}
-	return lease.Spec.HolderIdentity, nil
 }
 
 // skipped notes a check that the user has no right to.

@@ -1,11 +1,18 @@
 package doctor
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
@@ -82,7 +89,7 @@ func TestAPIServices(t *testing.T) {
 func TestWebhooks(t *testing.T) {
 	const configuration = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: "
 	for name, test := range map[string]struct{ objects, want string }{
-		"all":            {configuration + "credence}\nwebhooks: [{name: a, clientConfig: {caBundle: YQ==}, rules: [{resources: [pods]}, {resources: [secrets]}]}]", "pass: pods and Secrets pass it"},
+		"all":            {configuration + "credence}\nwebhooks: [{name: a, clientConfig: {caBundle: YQ==}, rules: [{resources: [pods]}, {resources: [secrets]}]}]", "pass: pods and Secrets are sent to it"},
 		"by their names": {configuration + "other}\nwebhooks: [{name: pods.identity.credence.dev, clientConfig: {caBundle: YQ==}, rules: [{resources: [pods, secrets]}]}]", "pass: "},
 		"no authority":   {configuration + "credence}\nwebhooks: [{name: a, rules: [{resources: [pods, secrets]}]}]", "warn: a: without a caBundle"},
 		"of others":      {configuration + "other}\nwebhooks: [{name: pods.example.com, rules: [{resources: [pods, secrets]}]}]", "fail: no MutatingWebhookConfiguration of Credence is for pods"},
@@ -103,18 +110,95 @@ func lease(program, holder string, ago time.Duration) string {
 		"}\nspec: {leaseDurationSeconds: 15, holderIdentity: " + holder + ", renewTime: '" + now.Add(-ago).Format("2006-01-02T15:04:05.000000Z07:00") + "'}"
 }
 
-func TestAgentRuns(t *testing.T) {
-	for name, test := range map[string]struct{ objects, want string }{
-		"renewed lately":    {lease("credence-agent", "agent-1", 5*time.Second), "pass: agent-1 runs"},
-		"renewed long ago":  {lease("credence-agent", "agent-1", 3*time.Minute), "fail: no agent holds the Lease credence-system/credence-agent"},
-		"of another's":      {lease("credence-registry", "registry-1", 0), "skipped: there is no Lease"},
-		"without a replica": {lease("credence-agent", `""`, 0), "fail: no agent holds"},
-		"no right":          {deny("get", "leases"), "skipped: you may not get leases in namespace credence-system"},
+// deployment is that of a program: how many replicas it wants, and how many are ready.
+func deployment(program string, wanted, ready int) string {
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: credence-system, name: %s}\nspec: {replicas: %d}\n"+
+		"status: {readyReplicas: %d, conditions: [{type: Available, status: '%t', lastTransitionTime: '2026-07-01T11:00:00Z'}]}", program, wanted, ready, ready >= wanted)
+}
+
+// Each program is seen by its Deployment, its Lease, or both: a replica that is ready and does not work counts as one that does not run.
+func TestPrograms(t *testing.T) {
+	for _, p := range programs {
+		name := "credence-" + p.name
+		var other []string // where the program is not visible
+		if p.unseen != "" {
+			other = []string{"skipped: there is no Lease credence-system/" + name + ": whether it works is seen by " + p.unseen}
+		}
+		for state, test := range map[string]struct {
+			objects string
+			want    []string
+		}{
+			"works":              {lease(name, "one-1", 5*time.Second), []string{"pass: one-1 runs"}},
+			"hangs":              {joined(lease(name, "one-1", 46*time.Second), deployment(name, 1, 1)), []string{"fail: no replica holds the Lease credence-system/" + name + ", last renewed 2026-07-01T11:59:14Z"}},
+			"stopped":            {lease(name, `""`, 0), []string{"fail: no replica holds the Lease"}},
+			"never led":          {"apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {namespace: credence-system, name: " + name + "}", other},
+			"not ready":          {joined(lease(name, "one-1", 0), deployment(name, 2, 0)), []string{"fail: none of 2 replicas of Deployment credence-system/" + name + " is ready, since 2026-07-01T11:00:00Z"}},
+			"scaled to 0":        {deployment(name, 0, 0), []string{"fail: none of 0 replicas of Deployment credence-system/" + name + " is ready"}},
+			"one replica short":  {joined(lease(name, "one-1", 0), deployment(name, 2, 1)), []string{"warn: 1 of 2 replicas"}},
+			"has replicas alone": {deployment(name, 2, 2), []string{"pass: 2 of 2 replicas are ready"}},
+			"not installed":      {joined(lease(name, "one-1", time.Hour), deployment("credence-one", 1, 1)), nil},
+			"not visible":        {lease("other", "other-1", 0), other},
+		} {
+			t.Run(p.name+" "+state, func(t *testing.T) {
+				all := &Diagnosis{}
+				examination().checkPrograms(t.Context(), all, "", open(t, test.objects))
+				found := &Diagnosis{}
+				for _, f := range all.Findings {
+					if f.Check == p.name {
+						found.Findings = append(found.Findings, f)
+					}
+					if f.Verdict == Fail && !strings.HasPrefix(f.Hint, p.stops) {
+						t.Errorf("the hint does not have what stops: %s", f.Hint)
+					}
+				}
+				expect(t, found, test.want...)
+			})
+		}
+	}
+	found := &Diagnosis{}
+	examination().checkPrograms(t.Context(), found, "identity-", open(t, deny("list", "leases")))
+	expect(t, found, "skipped: you may not list leases in namespace credence-system")
+}
+
+// Only a pod shows whether the webhook answers. A pod that is refused for another reason shows nothing.
+func TestPodPassesTheWebhook(t *testing.T) {
+	const stopped = `Internal error occurred: failed calling webhook "pods.identity.credence.dev": connect: connection refused`
+	for name, test := range map[string]struct {
+		code          int
+		message, want string
+	}{
+		"answers":         {http.StatusCreated, "", "pass: a pod of namespace team passes it, in a dry run"},
+		"stopped":         {http.StatusInternalServerError, stopped, "fail: no pod can be created in namespace team, nor in others with the label: " + stopped},
+		"no right":        {http.StatusForbidden, `pods is forbidden: User "jane" cannot create resource "pods" in API group "" in the namespace "team"`, "skipped: you may not create pods in namespace team"},
+		"another refusal": {http.StatusForbidden, "exceeded quota: none", "skipped: the rules of namespace team refuse the doctor's pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/api/v1/namespaces/team/pods" || r.URL.Query().Get("dryRun") != "All" {
+					t.Errorf("%s %s", r.Method, r.URL)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.code)
+				if test.message == "" {
+					_, _ = io.Copy(w, r.Body)
+					return
+				}
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(test.code), Message: test.message})
+			}))
+			defer server.Close()
+			api, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
 			found := &Diagnosis{}
-			examination().checkAgent(t.Context(), found, open(t, test.objects))
+			checkAdmission(t.Context(), found, api, "team")
 			expect(t, found, test.want)
 		})
+	}
+	enabled := map[string]bool{"a": true, "home": false, "kube-system": true, "b": true}
+	for want, where := range map[string]Selection{"a": {Home: "home"}, "b": {Home: "b"}, "": {Home: "a", Namespace: "home"}} {
+		if got := where.labeled(enabled); got != want {
+			t.Errorf("%+v: %q, want %q", where, got, want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/inventory"
 )
@@ -36,6 +37,19 @@ type Selection struct {
 	Names     []string
 }
 
+// labeled returns a namespace whose pods pass the webhook, the nearest one; empty: none.
+func (s Selection) labeled(enabled map[string]bool) string {
+	all := []string{s.Namespace}
+	if s.Namespace == "" {
+		all = append([]string{s.Home}, slices.Sorted(maps.Keys(enabled))...)
+	}
+	at := slices.IndexFunc(all, func(name string) bool { return enabled[name] && !rights.Reserved(name) })
+	if at < 0 {
+		return ""
+	}
+	return all[at]
+}
+
 // Examine makes the checks in the order of a token's way. Checks that depend on a failed one are skipped.
 func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Selection) *Diagnosis {
 	found := &Diagnosis{}
@@ -47,8 +61,14 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	}
 	missing := checkAPIServices(ctx, found, both.Identity)
 	checkWebhooks(ctx, found, both.Workload)
-	d.checkAgent(ctx, found, both.Workload)
+	d.checkPrograms(ctx, found, "", both.Workload)
+	if both.Identity != both.Workload {
+		d.checkPrograms(ctx, found, "identity-", both.Identity)
+	}
 	enabled, mirrored := checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	if namespace := where.labeled(enabled); namespace != "" {
+		checkAdmission(ctx, found, both.Workload, namespace)
+	}
 	checkAgentRights(ctx, found, both, where.Namespace, enabled)
 	if where.Namespace == "" {
 		d.checkInstallation(ctx, found, "installation", both.Workload)

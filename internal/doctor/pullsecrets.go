@@ -22,7 +22,7 @@ func (d *Examination) checkPullSecrets(ctx context.Context, found *Diagnosis, wo
 	if p.count == 0 {
 		return
 	}
-	d.checkRegistry(ctx, found, workload, p.namespaces)
+	checkRegistry(ctx, found, workload, p.namespaces)
 	report := func(list []string, what string) {
 		if len(list) > 0 {
 			found.add(pullSecrets, Fail, "what the Events mean: docs/reference/events.md#on-secrets-with-passwords-of-registries",
@@ -74,15 +74,15 @@ func (d *Examination) passwords(known *inventory.Report) passwords {
 }
 
 // checkRegistry looks at the program that makes passwords, and its rights in the namespaces whose Secrets list registries.
-func (d *Examination) checkRegistry(ctx context.Context, found *Diagnosis, workload *cluster.API, namespaces map[string]bool) {
+func checkRegistry(ctx context.Context, found *Diagnosis, workload *cluster.API, namespaces map[string]bool) {
 	const install = "install it, or see its log: docs/howto/private-images.md#where-kubelets-cannot-be-configured"
-	holder, err := d.leader(ctx, workload, rights.RegistryAccount)
+	_, err := workload.UID(ctx, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.RegistryAccount})
 	switch {
 	case skipped(found, pullSecrets, "get leases in namespace "+rights.SystemNamespace, err):
-	case err != nil && !apierrors.IsNotFound(err):
-		found.add(pullSecrets, Fail, "", "read the Lease of credence-registry: %v", err)
-	case holder == "":
+	case apierrors.IsNotFound(err): // one that does not work is found among the programs
 		found.add(pullSecrets, Fail, install, "Secrets list registries, and no credence-registry holds the Lease %s/%s: no passwords are made or renewed", rights.SystemNamespace, rights.RegistryAccount)
+	case err != nil:
+		found.add(pullSecrets, Fail, "", "read the Lease of credence-registry: %v", err)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		bound := false

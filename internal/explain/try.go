@@ -24,10 +24,10 @@ func (x *Pod) tryOut(ctx context.Context, workload *cluster.API, subject Subject
 		return nil // only a kubelet creates these
 	}
 	pod := asNew(requested, subject)
-	admitted, err := x.createDry(ctx, workload, pod)
+	admitted, err := TryPod(ctx, workload, pod, &x.Warnings)
 	if apierrors.IsAlreadyExists(err) {
 		pod.Name, pod.GenerateName = "", subject.name+"-"
-		admitted, err = x.createDry(ctx, workload, pod)
+		admitted, err = TryPod(ctx, workload, pod, &x.Warnings)
 	}
 	if err == nil {
 		x.DryRun = true
@@ -49,6 +49,9 @@ func (x *Pod) tryOut(ctx context.Context, workload *cluster.API, subject Subject
 	default:
 		x.DryRun = true
 		x.Verdict, x.Code, x.Reason, x.preview = Refused, status.Status().Code, err.Error(), nil
+		if x.Code >= http.StatusInternalServerError {
+			x.Reason += ". A cluster admin finds out why with: credence doctor"
+		}
 	}
 	return nil
 }
@@ -56,7 +59,6 @@ func (x *Pod) tryOut(ctx context.Context, workload *cluster.API, subject Subject
 // asNew returns the pod without the fields that the API server sets.
 func asNew(requested *corev1.Pod, subject Subject) *corev1.Pod {
 	pod := requested.DeepCopy()
-	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	pod.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, GenerateName: pod.GenerateName, Namespace: subject.namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Status = corev1.PodStatus{}
 	if subject.exists || pod.Name == "" {
@@ -68,10 +70,12 @@ func asNew(requested *corev1.Pod, subject Subject) *corev1.Pod {
 	return pod
 }
 
-func (x *Pod) createDry(ctx context.Context, workload *cluster.API, pod *corev1.Pod) (*corev1.Pod, error) {
+// TryPod has the API server admit a pod without keeping it, and returns the pod after admission. Warnings that it has not yet are appended.
+func TryPod(ctx context.Context, workload *cluster.API, pod *corev1.Pod, warnings *[]string) (*corev1.Pod, error) {
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	admitted := &corev1.Pod{}
-	at := cluster.Place{Namespace: x.Namespace, Resource: "pods"}
-	err := workload.Create(ctx, at, pod, admitted, cluster.DryRun, cluster.Warnings((*collectedWarnings)(&x.Warnings)))
+	at := cluster.Place{Namespace: pod.Namespace, Resource: "pods"}
+	err := workload.Create(ctx, at, pod, admitted, cluster.DryRun, cluster.Warnings((*collectedWarnings)(warnings)))
 	return admitted, err
 }
 

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/rights"
+)
+
+// programs are the parts of an installation that run: each may have a Deployment credence-NAME, and a Lease of that name, by which replicas take turns.
+var programs = []struct {
+	name string
+	// stops describes what does not work without it.
+	stops string
+	// unseen is what else shows whether it runs, where it has neither Deployment nor Lease; empty: another check, or it is not installed.
+	unseen string
+}{
+	{name: "webhook", stops: "no pod is created in namespaces with the label"},
+	{name: "agent", stops: "no token is renewed", unseen: "the token Secrets"},
+	{name: "apiserver", stops: "no token is issued, and no namespace can be deleted"},
+	{name: "controller", stops: "no key rotates"},
+	{name: "discovery", stops: "relying parties that fetch the keys refuse all tokens"},
+	{name: "binder", stops: "no token is delivered in namespaces that get the label now"},
+	{name: "profiles", stops: "the status of profiles is old, and no pod is restarted"},
+	{name: "certificates", stops: "no certificate of the installation is renewed"},
+	{name: "registry", stops: "no password of a registry is renewed"},
+}
+
+// checkPrograms sees for each program of a cluster whether replicas are ready, and whether one of them works. A program that hangs, or may not write
+// its Lease, is seen by the Lease within a minute.
+func (d *Examination) checkPrograms(ctx context.Context, found *Diagnosis, prefix string, from *cluster.API) {
+	deployments, leases := map[string]appsv1.Deployment{}, map[string]*coordinationv1.Lease{}
+	where := cluster.Listing{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases"}
+	err := cluster.Each(ctx, from, where, func(l *coordinationv1.Lease) {
+		if l.Spec.HolderIdentity != nil && l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil { // a replica has held it
+			leases[l.Name] = l
+		}
+	})
+	if err == nil {
+		where.API, where.Resource = "/apis/apps/v1", "deployments"
+		err = cluster.Each(ctx, from, where, func(o *appsv1.Deployment) { deployments[o.Name] = *o })
+	}
+	if err != nil && !skipped(found, prefix+"programs", "list "+where.Resource+" in namespace "+rights.SystemNamespace, err) {
+		found.add(prefix+"programs", Fail, "", "list %s in namespace %s: %v", where.Resource, rights.SystemNamespace, err)
+	}
+	for _, p := range programs {
+		check, name := prefix+p.name, "credence-"+p.name
+		deployment, deployed := deployments[name]
+		lease := leases[name]
+		if !deployed && len(deployments) > 0 {
+			continue // not installed; there may be a Lease of before
+		}
+		hint := fmt.Sprintf("%s until it works: see its pods and their log (kubectl get pods -n %s), or its process", p.stops, rights.SystemNamespace)
+		wanted, ready := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status.ReadyReplicas
+		switch {
+		case deployed && ready == 0:
+			found.add(check, Fail, hint, "none of %d replicas of Deployment %s/%s is ready%s", wanted, rights.SystemNamespace, name, since(deployment.Status))
+		case lease != nil && d.vacant(lease):
+			found.add(check, Fail, hint, "no replica holds the Lease %s/%s, last renewed %s", rights.SystemNamespace, name, lease.Spec.RenewTime.UTC().Format(time.RFC3339))
+		case deployed && ready < wanted:
+			found.add(check, Warn, hint, "%d of %d replicas of Deployment %s/%s are ready", ready, wanted, rights.SystemNamespace, name)
+		case lease != nil:
+			found.pass(check, "%s runs", *lease.Spec.HolderIdentity)
+		case deployed:
+			found.pass(check, "%d of %d replicas are ready", ready, wanted)
+		case p.unseen != "" && err == nil:
+			found.skip(check, "there is no Lease %s/%s: whether it works is seen by %s", rights.SystemNamespace, name, p.unseen)
+		}
+	}
+}
+
+// since words since when a Deployment has too few replicas; empty where its status does not have that, as for one that was scaled to 0.
+func since(status appsv1.DeploymentStatus) string {
+	for _, c := range status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status != corev1.ConditionTrue {
+			return ", since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
+		}
+	}
+	return ""
+}
+
+// vacant reports whether no replica has renewed a Lease within its duration. Clocks may differ by as much as is not reported of them.
+func (d *Examination) vacant(lease *coordinationv1.Lease) bool {
+	s := lease.Spec
+	return *s.HolderIdentity == "" || d.Now().Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
+}
