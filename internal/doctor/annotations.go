@@ -3,44 +3,20 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/explain"
 	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
 )
-
-// misspelt matches the keys of labels and annotations that look like Credence's; the policy credence-annotations has the same rule.
-var misspelt = regexp.MustCompile(`^(([a-z0-9.-]+\.)?credence\.dev/|.*workload-?identit(y|ies|es|ys)$)`)
-
-// fileOfPod matches the annotations of pods that the webhook writes.
-var fileOfPod = regexp.MustCompile(`^files\.identity\.credence\.dev/`)
-
-// isRead reports whether something reads a label, or an annotation, of a resource.
-func isRead(resource, what, key string) bool {
-	switch resource + " " + what {
-	case "namespaces label":
-		return slices.Contains([]string{
-			v1alpha1.LabelNamespaceIdentities, v1alpha1.LabelNamespaceDelivery, v1alpha1.LabelNamespaceContexts, v1alpha1.LabelNamespaceQuotas,
-			accounts.LabelNamespaceProfiles, access.ModeLabel,
-		}, key)
-	case "serviceaccounts annotation":
-		return key == v1alpha1.AnnotationAccountIdentities || key == v1alpha1.AnnotationImagePullIdentity
-	case "pods annotation":
-		return key == v1alpha1.AnnotationSkipContainers || key == v1alpha1.AnnotationMountPath || key == accounts.AnnotationFilledIn || fileOfPod.MatchString(key)
-	}
-	return false
-}
 
 // annotations is what checkAnnotations has found.
 type annotations struct {
@@ -50,14 +26,17 @@ type annotations struct {
 	// mirrored are the namespaces with pods of kubelets' own files.
 	mirrored map[string]bool
 	looked   int
+	now      time.Time
+	// young are the service accounts with identities of which kubelets may still have tokens of namesakes.
+	young []*metav1.PartialObjectMetadata
 
 	values, deliveries, unread, invalid, unserved, pulling []string
 }
 
 // checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty. It returns the
 // namespaces whose service accounts give identities, nil if they are not known, and those with pods of kubelets' own files.
-func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) (enabled, mirrored map[string]bool) {
-	a := &annotations{found: found, enabled: map[string]bool{}, mirrored: map[string]bool{}}
+func (d *Examination) checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) (enabled, mirrored map[string]bool) {
+	a := &annotations{found: found, now: d.Now(), enabled: map[string]bool{}, mirrored: map[string]bool{}}
 	err := cluster.Each(ctx, workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) {
 		value, labeled := o.Labels[v1alpha1.LabelNamespaceIdentities]
 		a.enabled[o.Name] = value == v1alpha1.NamespaceEnabled
@@ -104,7 +83,27 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 		}
 	}
 	a.report()
+	a.recreated(ctx, workload)
 	return a.enabled, a.mirrored
+}
+
+// recreated looks for pods that are older than their service account.
+func (a *annotations) recreated(ctx context.Context, workload *cluster.API) {
+	var pods []string
+	for _, account := range a.young {
+		err := cluster.Each(ctx, workload, cluster.Listing{Namespace: account.Namespace, Resource: "pods", Fields: "spec.serviceAccountName=" + account.Name, Metadata: true}, func(pod *metav1.PartialObjectMetadata) {
+			if explain.Outlived(account, pod) {
+				pods = append(pods, pod.Namespace+"/"+pod.Name)
+			}
+		})
+		if !a.read("pods", err) {
+			return
+		}
+	}
+	if len(pods) > 0 {
+		a.found.add("accounts", Warn, "a user who may update their workloads restarts them: kubectl rollout restart; or deletes the pods",
+			"pods are older than their service account, which was deleted and created again: what they have of the one that is gone is refused: %s", wording.Some(pods))
+	}
 }
 
 // read notes what could not be looked at, and reports whether the checks can go on.
@@ -127,23 +126,15 @@ func (a *annotations) account(o *metav1.PartialObjectMetadata) {
 		a.invalid = append(a.invalid, fmt.Sprintf("%s/%s %v", o.Namespace, o.Name, err))
 	case len(names) > 0 && a.enabled != nil && !a.enabled[o.Namespace]:
 		a.unserved = append(a.unserved, o.Namespace+"/"+o.Name)
+	case len(names) > 0 && explain.MadeLately(o, a.now):
+		a.young = append(a.young, o)
 	}
 }
 
 // keys notes the labels and annotations of an object that nothing reads.
 func (a *annotations) keys(resource string, o *metav1.PartialObjectMetadata) {
 	a.looked++
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + o.Name
-	}
-	for what, keys := range map[string]map[string]string{"label": o.Labels, "annotation": o.Annotations} {
-		for key := range keys {
-			if misspelt.MatchString(key) && !isRead(resource, what, key) {
-				a.unread = append(a.unread, fmt.Sprintf("%s %s of %s %s", what, key, strings.TrimSuffix(resource, "s"), name))
-			}
-		}
-	}
+	a.unread = append(a.unread, explain.UnreadKeys(resource, o)...)
 }
 
 func (a *annotations) report() {
@@ -157,7 +148,7 @@ func (a *annotations) report() {
 	add(a.values, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label, "the label "+v1alpha1.LabelNamespaceIdentities+" has no effect with another value than "+v1alpha1.NamespaceEnabled)
 	const delivery = v1alpha1.LabelNamespaceDelivery + "=" + v1alpha1.DeliverySecret
 	add(a.deliveries, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+delivery+", or ="+v1alpha1.DeliveryCSI, "the label "+v1alpha1.LabelNamespaceDelivery+" has another value than "+v1alpha1.DeliverySecret+" and "+v1alpha1.DeliveryCSI+", for which pods are refused")
-	add(a.unserved, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label+"; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
+	add(a.unserved, Fail, "a cluster admin runs: credence enable NAMESPACE; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
 	add(a.invalid, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
 	add(a.pulling, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationImagePullIdentity+"=NAME", "the annotation "+v1alpha1.AnnotationImagePullIdentity+" is not the name of an identity, so that no image is pulled by it")
 	add(a.unread, Warn, "see docs/reference/labels-and-annotations.md", "keys that nothing reads")

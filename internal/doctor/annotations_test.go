@@ -3,6 +3,7 @@ package doctor
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,10 @@ func namespace(name, labels string) string {
 
 func account(namespace, name, annotations string) string {
 	return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {namespace: " + namespace + ", name: " + name + ", annotations: {" + annotations + "}}"
+}
+
+func pod(name, account, made string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {namespace: team, name: " + name + ", creationTimestamp: '2026-07-01T" + made + ":00Z'}\nspec: {serviceAccountName: " + account + "}"
 }
 
 const enabled = "identity.credence.dev/workload-identities: enabled"
@@ -42,11 +47,13 @@ func TestAnnotations(t *testing.T) {
 		"another namespace":  {namespace("other", "a: b"), []string{"warn: namespace team does not exist"}},
 		"a binding lacks":    {joined(namespace("team", enabled), binding("credence:agent:secrets", "other")), []string{"warn: the RoleBinding credence:agent:secrets gives something else", "warn: no RoleBinding credence:webhook:pods", "pass: "}},
 		"no right to lists":  {joined(namespace("team", enabled), deny("list", "rolebindings"), deny("list", "pods"), deny("list", "serviceaccounts")), []string{"skipped: rolebindings", "skipped: serviceaccounts", "skipped: pods", "pass: "}},
-		"no right at all":    {deny("list", "namespaces"), []string{"skipped: you may not list namespaces"}},
+		"an account made again": {joined(namespace("team", enabled), bound, strings.Replace(account("team", "app", "identity.credence.dev/workload-identities: a"), "name: app", "name: app, creationTimestamp: '2026-07-01T11:30:00Z'", 1),
+			pod("old", "app", "11:29"), pod("new", "app", "11:31"), pod("another", "other", "11:29")), []string{agent, webhook, "pass: those of 5 objects", "warn: deleted and created again: what they have of the one that is gone is refused: team/old"}},
+		"no right at all": {deny("list", "namespaces"), []string{"skipped: you may not list namespaces"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := &Diagnosis{}
-			checkAnnotations(t.Context(), found, open(t, test.objects), "team", "team")
+			examination().checkAnnotations(t.Context(), found, open(t, test.objects), "team", "team")
 			expect(t, found, test.want...)
 		})
 	}
@@ -55,7 +62,7 @@ func TestAnnotations(t *testing.T) {
 // The label has no effect in namespaces of the system, and what was found there is returned for further checks.
 func TestNamespacesWithTheLabel(t *testing.T) {
 	found := &Diagnosis{}
-	enabledThere, mirrored := checkAnnotations(t.Context(), found, open(t, joined(namespace("kube-public", enabled), namespace("team", ""),
+	enabledThere, mirrored := examination().checkAnnotations(t.Context(), found, open(t, joined(namespace("kube-public", enabled), namespace("team", ""),
 		"apiVersion: v1\nkind: Pod\nmetadata: {namespace: team, name: static, annotations: {kubernetes.io/config.mirror: x}}")), "", "team")
 	expect(t, found, "warn: the label has no effect in some namespaces: kube-public", "pass: those of 3 objects")
 	if diff := cmp.Diff(map[string]bool{"kube-public": true, "team": false}, enabledThere); diff != "" {

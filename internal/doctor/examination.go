@@ -65,7 +65,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	if both.Identity != both.Workload {
 		d.checkPrograms(ctx, found, "identity-", both.Identity)
 	}
-	enabled, mirrored := checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	enabled, mirrored := d.checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
 	if namespace := where.labeled(enabled); namespace != "" {
 		checkAdmission(ctx, found, both.Workload, namespace)
 	}

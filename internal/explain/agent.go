@@ -45,6 +45,6 @@ func AgentMay(ctx context.Context, both cluster.Both, namespace string) (may, kn
 
 // LetAgent is how the agent gets that right.
 func LetAgent(namespace string) string {
-	return fmt.Sprintf("A cluster admin, or a person with ClusterRole %s in that namespace, allows it with: kubectl create rolebinding credence-agent -n %s --clusterrole=%s --serviceaccount=%s:%s",
-		granterRole, namespace, agentRole, rights.SystemNamespace, rights.AgentAccount)
+	return fmt.Sprintf("A cluster admin sets the namespace up with: credence enable %s. A person with ClusterRole %s in that namespace allows it with: kubectl create rolebinding credence-agent -n %s --clusterrole=%s --serviceaccount=%s:%s",
+		namespace, granterRole, namespace, agentRole, rights.SystemNamespace, rights.AgentAccount)
 }

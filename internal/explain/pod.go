@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -32,6 +33,7 @@ const (
 	Unaffected = "unaffected" // its service account gives it no identity
 	Unserved   = "unserved"   // its service account lists some, but it gets none: its namespace has no label, or no webhook saw it
 	Blocked    = "blocked"    // it is admitted, and does not start: a token can't come
+	Waits      = "waits"      // it was admitted, waits for its tokens, and no agent has reported about it
 	Unknown    = "unknown"    // what decides could not be read
 )
 
@@ -83,10 +85,11 @@ type Pod struct {
 	// NamespaceLabel words what NamespaceLabelled reports.
 	NamespaceLabel string `json:"-"`
 
-	opening sync.Mutex  // of open: facts are gathered at once
-	open    []string    // what decides and could not be read
-	filled  *corev1.Pod // the pod with what its profile fills in; nil without a profile
-	preview *corev1.Pod // the pod after admission
+	account *corev1.ServiceAccount // nil: not read
+	opening sync.Mutex             // of open: facts are gathered at once
+	open    []string               // what decides and could not be read
+	filled  *corev1.Pod            // the pod with what its profile fills in; nil without a profile
+	preview *corev1.Pod            // the pod after admission
 }
 
 // Profile is what a ServiceAccountProfile does to a pod.
@@ -135,8 +138,9 @@ const accountsAPI = "/apis/" + accounts.GroupName + "/v1alpha1"
 func Identities(ctx context.Context, both cluster.Both, subject Subject, now time.Time) (*Pod, error) {
 	x := &Pod{
 		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name,
-		ServiceAccount: subject.pod.Spec.ServiceAccountName, Identities: []*Identity{},
+		ServiceAccount: subject.pod.Spec.ServiceAccountName, Identities: []*Identity{}, Warnings: subject.faults,
 	}
+	x.noteKeys("pods", subject.pod)
 	request := pods.Request{Namespace: subject.namespace, Pod: subject.pod, Adapters: targets.For}
 	if err := x.readNamespace(ctx, both.Workload); err != nil {
 		return nil, err
@@ -170,11 +174,11 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	if denial == nil {
 		result = pods.Decide(request)
 	}
-	x.Warnings = result.Warnings
+	x.Warnings = append(x.Warnings, result.Warnings...)
 	if err := x.decide(request, result); err != nil {
 		return nil, err
 	}
-	if x.Verdict != Unaffected && (x.Verdict != Refused || len(x.open) > 0) {
+	if x.Verdict != Refused || len(x.open) > 0 {
 		if err := x.tryOut(ctx, both.Workload, subject, request.Pod); err != nil {
 			return nil, err
 		}
@@ -191,7 +195,15 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 		x.Identities[i].Missing = subject.exists && !pods.Carries(subject.pod, x.ServiceAccount, identity.Name)
 	}
 	x.settle()
-	return x, x.start(ctx, both, subject, now)
+	if err := x.start(ctx, both, subject, now); err != nil {
+		return nil, err
+	}
+	x.unseen(subject, now)
+	if x.account != nil && subject.exists && len(x.Identities) > 0 && MadeLately(x.account, now) && Outlived(x.account, subject.pod) {
+		x.Warnings = append(x.Warnings, fmt.Sprintf("service account %s was deleted and created again at %s, after the pod: what the pod has of the account that is gone is refused. Restart the pod",
+			x.ServiceAccount, x.account.CreationTimestamp.UTC().Format(time.RFC3339)))
+	}
+	return x, nil
 }
 
 // delivered finds out how the pod has its tokens.
@@ -234,8 +246,8 @@ func (x *Pod) outside(request pods.Request, denial *pods.Denial) {
 	}
 	if len(request.Account.Identities) > 0 || denial != nil {
 		x.Verdict = Unserved
-		x.Reason = fmt.Sprintf("namespace %s %s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s --overwrite %s=%s",
-			x.Namespace, x.NamespaceLabel, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+		x.Reason = fmt.Sprintf("namespace %s %s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets the namespace up with: credence enable %s",
+			x.Namespace, x.NamespaceLabel, x.Namespace)
 	}
 }
 
@@ -290,6 +302,7 @@ func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	case err != nil:
 		return err
 	}
+	x.noteKeys("namespaces", &namespace)
 	x.delivery = namespace.Labels[v1alpha1.LabelNamespaceDelivery]
 	x.profiles = namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
 	value, present := namespace.Labels[v1alpha1.LabelNamespaceIdentities]
@@ -312,6 +325,8 @@ func (x *Pod) sources(both cluster.Both, uses map[string]string) facts.Sources {
 		ServiceAccount: func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 			var account corev1.ServiceAccount
 			err := both.Workload.Get(ctx, &account, cluster.Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
+			x.noteKeys("serviceaccounts", &account)
+			x.account = &account
 			return &account, err
 		},
 		Profile: func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error) {
@@ -362,6 +377,15 @@ func (x *Pod) sources(both cluster.Both, uses map[string]string) facts.Sources {
 			}
 			return class.Scheduling.NodeSelector, err
 		},
+	}
+}
+
+// noteKeys notes the labels and annotations of an object that nothing reads.
+func (x *Pod) noteKeys(resource string, o metav1.Object) {
+	x.opening.Lock()
+	defer x.opening.Unlock()
+	for _, key := range UnreadKeys(resource, o) {
+		x.Notes = append(x.Notes, key+" has no effect, as nothing reads it: see docs/reference/labels-and-annotations.md for the right spelling")
 	}
 }
 

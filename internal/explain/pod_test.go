@@ -108,6 +108,7 @@ func TestVerdictsOnPods(t *testing.T) {
 		"a failure":               {team + mayUse + agentMay + event("ServiceAccount", "app", "SecretNotCreated", "create Secret "+tokensecret.NameFor("app", "store")+": exceeded quota"), podOf("app"), Blocked, "SecretNotCreated: create Secret"},
 		"a failure that is gone":  {team + mayUse + agentMay + event("ServiceAccount", "app", "UseDenied", "service account team/app may not use the WorkloadIdentity team/store"), podOf("app"), Admitted, ""},
 		"a Secret unread":         {team + mayUse + deny("get", "secrets"), podOf("app"), Unknown, "as you may not read Secret " + tokensecret.NameFor("app", "store")},
+		"the same, no identity":   {strings.Replace(healthy, "{kind: Deny, verb: create, resource: pods}", "{kind: Nothing}", 1), podOf("plain"), Refused, "no objects are created"},
 		"a refusal of others":     {strings.Replace(healthy, "{kind: Deny, verb: create, resource: pods}", "{kind: Nothing}", 1), podOf("app"), Refused, "no objects are created"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +162,53 @@ func TestPodThatExists(t *testing.T) {
 	}
 }
 
+// A pod that waits behind its gate is one that no agent has looked at, unless there is a report about it, or the time for one has not passed.
+func TestPodThatNoAgentHasLookedAt(t *testing.T) {
+	healthy := team + mayUse + agentMay + secret(now.Add(time.Hour), purpose)
+	waits := func(account string, waited time.Duration, status string) string {
+		return "{kind: Pod, metadata: {name: p, uid: u, creationTimestamp: '" + now.Add(-waited).Format(time.RFC3339) + "'}, spec: {serviceAccountName: " + account +
+			", schedulingGates: [{name: identity.credence.dev/token}], containers: [{name: main, image: i}]}, status: {phase: Pending" + status + "}}"
+	}
+	for name, test := range map[string]struct{ objects, pod, verdict, reason string }{
+		"for half a minute":                    {healthy, waits("app", 30*time.Second, ""), Waits, "it has waited for its tokens for 30s, and no agent has reported about it. A cluster admin sees whether an agent works with: kubectl get lease credence-agent -n credence-system"},
+		"of an account that lists nothing now": {healthy, waits("plain", time.Hour, ""), Waits, "for 1h0m0s"},
+		"for less":                             {healthy, waits("app", 29*time.Second, ""), Admitted, ""},
+		"with a condition":                     {healthy, waits("app", time.Hour, ", conditions: [{type: identity.credence.dev/TokenReady, status: 'True'}]"), Admitted, ""},
+		"with an Event":                        {healthy + event("Pod", "p", "WaitingForToken", "soon"), waits("app", time.Hour, ""), Admitted, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if x := explained(t, test.objects, test.pod); x.Verdict != test.verdict || !strings.Contains(x.Reason, test.reason) || test.reason == "" && x.Reason != "" {
+				t.Errorf("%s: %q, want %s: %q", x.Verdict, x.Reason, test.verdict, test.reason)
+			}
+		})
+	}
+}
+
+// Within an hour kubelets may use tokens of an account that is gone, for pods that are older than its namesake.
+func TestPodOfAnAccountThatIsGone(t *testing.T) {
+	for made, want := range map[string]int{"11:30": 1, "10:59": 0, "09:00": 0} {
+		again := strings.Replace(team, "name: app, ", "name: app, creationTimestamp: '2026-07-01T"+made+":00Z', ", 1)
+		x := explained(t, again+mayUse+agentMay, "{kind: Pod, metadata: {name: p, uid: u, creationTimestamp: '2026-07-01T10:00:00Z'}, spec: {serviceAccountName: app, containers: [{name: main, image: i}]}, status: {phase: Running}}")
+		if got := strings.Count(strings.Join(x.Warnings, "\n"), "service account app was deleted and created again at 2026-07-01T"+made); got != want {
+			t.Errorf("made at %s: %q", made, x.Warnings)
+		}
+	}
+}
+
+// Fields and keys that nothing reads are named.
+func TestMisspelledFieldsAndKeys(t *testing.T) {
+	misspelt := strings.Replace(team, "namespace: team, name: plain", "namespace: team, name: plain, annotations: {identity.credence.dev/workload-identitys: store}", 1)
+	x := explained(t, misspelt, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: {spec: {serviceAccountNam: app, serviceAccountName: plain, containers: [{name: main, image: i}]}}}}")
+	if len(x.Warnings) != 1 || !strings.HasPrefix(x.Warnings[0], `unknown field "spec.template.spec.serviceAccountNam"`) {
+		t.Errorf("warnings: %q", x.Warnings)
+	}
+	if !slices.ContainsFunc(x.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "annotation identity.credence.dev/workload-identitys of serviceaccount team/plain has no effect")
+	}) {
+		t.Errorf("notes: %q", x.Notes)
+	}
+}
+
 func TestSubjects(t *testing.T) {
 	const spec = "spec: {serviceAccountName: app, containers: [{name: main, image: i}]}"
 	for text, want := range map[string]string{
@@ -190,13 +238,14 @@ func TestSubjects(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for word, want := range map[string]string{
 		"po": "pod", "Pods": "pod", "pods.v1.": "pod", "deploy": "deployment", "Deployments.apps": "deployment", "deployments.v1.apps": "deployment",
+		"sa": "serviceaccount", "ServiceAccounts": "serviceaccount", "wi": "workloadidentity", "workloadidentities.authentication.gardener.cloud": "workloadidentity",
 		"service": "", "pods.apps": "", "deployments.batch": "", "deployments.v2.apps": "",
 	} {
 		if kind, known := KindOf(word); kind.Name != want || known != (want != "") {
 			t.Errorf("%s is %q", word, kind.Name)
 		}
 	}
-	if names := KindNames(); !slices.IsSorted(names) || len(names) != 7 {
+	if names := KindNames(false); !slices.IsSorted(names) || len(names) != 9 || len(KindNames(true)) != 7 {
 		t.Errorf("kinds are %v", names)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,14 +13,21 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/templates"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Subject is a pod that is to be explained, or the pod that a workload would make.
@@ -28,6 +36,8 @@ type Subject struct {
 	pod                   *corev1.Pod
 	// exists is true if the pod itself was created, so that the webhook has seen it.
 	exists bool
+	// faults are warnings about the file that the subject is from.
+	faults []string
 }
 
 // String names the subject.
@@ -54,14 +64,18 @@ func SubjectsOf(object []byte, home string) ([]Subject, error) {
 		return subjects, nil
 	}
 	kind, known := KindOf(head.Kind)
-	if !known || kind.Name != strings.ToLower(head.Kind) {
+	if !known || kind.Name != strings.ToLower(head.Kind) || kind.object == nil {
 		return nil, nil
 	}
 	subject, err := SubjectOf(object, kind.Name, home)
 	if err != nil {
 		return nil, err
 	}
-	return []Subject{*subject}, nil
+	unknown, err := kjson.UnmarshalStrict(object, kind.object(), kjson.DisallowUnknownFields)
+	for _, fault := range unknown {
+		subject.faults = append(subject.faults, fmt.Sprintf("%v: it has no effect, unless the cluster is newer than this program", fault))
+	}
+	return []Subject{*subject}, err
 }
 
 // SubjectOf returns the pod of an object of a kind, which is in the namespace home if it names none.
@@ -133,22 +147,60 @@ func withoutOwners(object []byte) ([]byte, error) {
 	return json.Marshal(members)
 }
 
+// SubjectOfAccount returns a pod that runs as a service account.
+func SubjectOfAccount(namespace, name string) Subject {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: name, Containers: []corev1.Container{{Name: "any", Image: "none.invalid/none"}}}}
+	return Subject{kind: KindServiceAccount, namespace: namespace, name: name, pod: pod}
+}
+
+// AccountsWith lists the service accounts of a namespace that list an identity in their annotation or their profile. Profiles that the user may not list
+// are left out.
+func AccountsWith(ctx context.Context, workload *cluster.API, namespace, identity string) ([]string, error) {
+	var names []string
+	err := cluster.Each(ctx, workload, cluster.Listing{Namespace: namespace, Resource: "serviceaccounts", Metadata: true}, func(o *metav1.PartialObjectMetadata) {
+		if listed, err := tokensecret.ParseIdentities(o.Annotations[v1alpha1.AnnotationAccountIdentities]); err == nil && slices.Contains(listed, identity) {
+			names = append(names, o.Name)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = cluster.Each(ctx, workload, cluster.Listing{API: accountsAPI, Namespace: namespace, Resource: "serviceaccountprofiles"}, func(p *accounts.ServiceAccountProfile) {
+		if slices.Contains(p.Spec.WorkloadIdentities, identity) && !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return names, err
+}
+
+// KindServiceAccount and KindIdentity are kinds of which pods that run as an account are explained.
+const KindServiceAccount, KindIdentity = "serviceaccount", "workloadidentity"
+
 // Kind is a kind that has pods.
 type Kind struct {
 	Name, API string
 	short     []string
+	object    func() any // nil: of a kind whose pods are in other objects
 }
+
+// Resource is the kind's name in paths of the API.
+func (k Kind) Resource() string { return strings.Replace(k.Name+"s", "ys", "ies", 1) }
 
 // kinds are sorted by name.
 func kinds() []Kind {
 	return []Kind{
-		{"cronjob", "/apis/batch/v1", []string{"cj"}},
-		{"daemonset", "/apis/apps/v1", []string{"ds"}},
-		{"deployment", "/apis/apps/v1", []string{"deploy"}},
-		{"job", "/apis/batch/v1", nil},
-		{"pod", "/api/v1", []string{"po"}},
-		{"replicaset", "/apis/apps/v1", []string{"rs"}},
-		{"statefulset", "/apis/apps/v1", []string{"sts"}},
+		{"cronjob", "/apis/batch/v1", []string{"cj"}, func() any { return &batchv1.CronJob{} }},
+		{"daemonset", "/apis/apps/v1", []string{"ds"}, func() any { return &appsv1.DaemonSet{} }},
+		{"deployment", "/apis/apps/v1", []string{"deploy"}, func() any { return &appsv1.Deployment{} }},
+		{"job", "/apis/batch/v1", nil, func() any { return &batchv1.Job{} }},
+		{"pod", "/api/v1", []string{"po"}, func() any { return &corev1.Pod{} }},
+		{"replicaset", "/apis/apps/v1", []string{"rs"}, func() any { return &appsv1.ReplicaSet{} }},
+		{KindServiceAccount, "/api/v1", []string{"sa"}, nil},
+		{"statefulset", "/apis/apps/v1", []string{"sts"}, func() any { return &appsv1.StatefulSet{} }},
+		{KindIdentity, "/apis/" + v1alpha1.GroupName + "/v1alpha1", []string{"wi"}, nil},
 	}
 }
 
@@ -156,7 +208,7 @@ func kinds() []Kind {
 func KindOf(word string) (Kind, bool) {
 	word, group, _ := strings.Cut(strings.ToLower(word), ".")
 	for _, kind := range kinds() {
-		if word != kind.Name && word != kind.Name+"s" && !slices.Contains(kind.short, word) {
+		if word != kind.Name && word != kind.Resource() && !slices.Contains(kind.short, word) {
 			continue
 		}
 		version, of, _ := strings.Cut(group, ".")
@@ -168,11 +220,13 @@ func KindOf(word string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// KindNames are the kinds that have pods.
-func KindNames() []string {
+// KindNames are the kinds that have pods. Those of files hold the template of their pods themselves.
+func KindNames(ofFiles bool) []string {
 	var names []string
 	for _, kind := range kinds() {
-		names = append(names, kind.Name)
+		if kind.object != nil || !ofFiles {
+			names = append(names, kind.Name)
+		}
 	}
 	return names
 }

@@ -384,10 +384,10 @@ func TestAnnotationInANamespaceThatIsNotEnabled(t *testing.T) {
 	namespace := shared.namespace(t)
 	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
 	_, err := accounts.Create(t.Context(), account("web", "banana"), metav1.CreateOptions{})
-	refused(t, "the annotation", err, "kubectl label namespace "+namespace)
+	refused(t, "the annotation", err, "credence enable "+namespace)
 	shared.userOf(t, namespace, "web")
 	later := string(annotate(v1alpha1.AnnotationAccountIdentities, "banana"))
-	refused(t, "the annotation, added later", patch(t, accounts, "web", later), "kubectl label namespace "+namespace)
+	refused(t, "the annotation, added later", patch(t, accounts, "web", later), "credence enable "+namespace)
 	shared.enable(t, namespace)
 	eventually(t, func() error { return patch(t, accounts, "web", later) })
 }

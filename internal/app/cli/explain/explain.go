@@ -1,12 +1,14 @@
 package explain
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -38,8 +40,10 @@ A pod that exists is judged as it was submitted: what Credence has added to it i
 off first.
 
 KIND is pod, deployment, statefulset, daemonset, replicaset, job or cronjob, of
-which the pod template is looked at. With -f, the objects in a file of YAML or JSON
-are, or in - standard input, before they are applied; other kinds are passed over.
+which the pod template is looked at; serviceaccount, for a pod that runs as it; or
+workloadidentity, for a pod of each service account that lists it. With -f, the objects
+in a file of YAML or JSON are, or in - standard input, before they are applied; other
+kinds are passed over, and unknown fields are warned of.
 
 Where you may create pods, a dry run creates such a pod on the API server without
 keeping it, so that all of the cluster's rules decide, for you as the creator. Whether
@@ -49,7 +53,8 @@ right to create subjectaccessreviews. With neither right the verdict is unknown.
 An admitted pod waits for its tokens. If one can not come, the verdict is that
 the pod does not start, with the reason: the agent lacks a right, the name of the
 Secret is taken, or the newest warning of account, Secret and identity. A pod that
-waits has the reason in a condition, which is printed too.
+waits has the reason in a condition, which is printed too. Of one that has waited for
+30 seconds without a report, the verdict is that no agent has looked at it.
 
 Exit codes: 0 it would be admitted; 1 it would be refused, not start, or get nothing
 of what its service account lists; 2 wrong usage; 3 the verdict is unknown, or a
@@ -76,7 +81,7 @@ server could not be reached.`,
 	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return explain.KindNames(), cobra.ShellCompDirectiveNoFileComp
+			return explain.KindNames(false), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -91,7 +96,7 @@ func kindAndName(cmd *cobra.Command, args []string) (explain.Kind, string, error
 	}
 	kind, known := explain.KindOf(word)
 	if !known {
-		return kind, "", command.Usage(cmd, fmt.Sprintf("%q is not a kind that has pods: those are %s", word, strings.Join(explain.KindNames(), ", ")))
+		return kind, "", command.Usage(cmd, fmt.Sprintf("%q is not a kind that has pods: those are %s", word, strings.Join(explain.KindNames(false), ", ")))
 	}
 	return kind, name, nil
 }
@@ -113,19 +118,20 @@ func (e *question) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	} else {
-		var object json.RawMessage
 		kind, name, err := kindAndName(cmd, args)
 		if err != nil {
 			return err
 		}
-		if err := both.Workload.Get(cmd.Context(), &object, cluster.Place{API: kind.API, Namespace: home, Resource: kind.Name + "s", Name: name}); err != nil {
+		if subjects, err = subjectsOf(cmd.Context(), both, kind, home, name); err != nil {
 			return request.ObjectFailure(fmt.Sprintf("read %s %s/%s", kind.Name, home, name), err)
 		}
-		subject, err := explain.SubjectOf(object, kind.Name, home)
-		if err != nil {
-			return err
+		if len(subjects) == 0 {
+			return &command.Failure{
+				Line: fmt.Sprintf("error: no service account of namespace %s lists workload identity %q, so that no pod gets it", home, name),
+				Hint: fmt.Sprintf("a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n %s --overwrite %s=%s", home, v1alpha1.AnnotationAccountIdentities, name),
+				Code: command.ExitRefused,
+			}
 		}
-		subjects = []explain.Subject{*subject}
 	}
 	var explanations []*explain.Pod
 	accounts := explain.NewFacts(both.Workload)
@@ -147,12 +153,39 @@ func (e *question) run(cmd *cobra.Command, args []string) error {
 	return exitOf(explanations)
 }
 
+// subjectsOf reads an object, and returns its pods: of an identity, a pod of each service account that lists it.
+func subjectsOf(ctx context.Context, both cluster.Both, kind explain.Kind, namespace, name string) ([]explain.Subject, error) {
+	if kind.Name == explain.KindIdentity {
+		if _, err := both.Identity.Identity(ctx, namespace, name); err != nil {
+			return nil, err
+		}
+		names, err := explain.AccountsWith(ctx, both.Workload, namespace, name)
+		var subjects []explain.Subject
+		for _, account := range names {
+			subjects = append(subjects, explain.SubjectOfAccount(namespace, account))
+		}
+		return subjects, err
+	}
+	var object json.RawMessage
+	if err := both.Workload.Get(ctx, &object, cluster.Place{API: kind.API, Namespace: namespace, Resource: kind.Resource(), Name: name}); err != nil {
+		return nil, err
+	}
+	if kind.Name == explain.KindServiceAccount {
+		return []explain.Subject{explain.SubjectOfAccount(namespace, name)}, nil
+	}
+	subject, err := explain.SubjectOf(object, kind.Name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return []explain.Subject{*subject}, nil
+}
+
 // exitOf is the exit code of verdicts: a pod that gets nothing, or does not start, counts more than one that nothing is known of.
 func exitOf(explanations []*explain.Pod) error {
 	code := 0
 	for _, x := range explanations {
 		switch {
-		case x.Verdict == explain.Refused, x.Verdict == explain.Unserved, x.Verdict == explain.Blocked, x.GMSA != nil && x.GMSA.Verdict == explain.Refused:
+		case x.Verdict == explain.Refused, x.Verdict == explain.Unserved, x.Verdict == explain.Blocked, x.Verdict == explain.Waits, x.GMSA != nil && x.GMSA.Verdict == explain.Refused:
 			return &command.Failure{Code: command.ExitRefused}
 		case x.Verdict == explain.Unknown:
 			code = command.ExitOutage
@@ -174,7 +207,7 @@ func (e *question) subjectsOfFile(cmd *cobra.Command, home string) ([]explain.Su
 		return nil, command.Usage(cmd, fmt.Sprintf("-f: %s: %v", e.file, err))
 	}
 	if len(subjects) == 0 {
-		return nil, command.Usage(cmd, fmt.Sprintf("-f: %s holds no object of a kind that has pods: %s", e.file, strings.Join(explain.KindNames(), ", ")))
+		return nil, command.Usage(cmd, fmt.Sprintf("-f: %s holds no object of a kind that has pods: %s", e.file, strings.Join(explain.KindNames(true), ", ")))
 	}
 	return subjects, nil
 }

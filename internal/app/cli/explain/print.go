@@ -109,6 +109,8 @@ func podSummary(x *explain.Pod) string {
 		return "gets no identity, though its service account lists some"
 	case explain.Blocked:
 		return "admitted, but it does not start"
+	case explain.Waits:
+		return "waits: no agent has looked at this pod"
 	case explain.Unknown:
 		return "unknown"
 	case explain.Unaffected:

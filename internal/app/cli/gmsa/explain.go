@@ -116,7 +116,7 @@ func (e *explainCommand) read(cmd *cobra.Command, home string) ([]explain.Subjec
 		}
 	}
 	if len(subjects) == 0 {
-		return nil, nil, command.Usage(cmd, fmt.Sprintf("-f: %s: there is no object of a kind that has pods: %s", strings.Join(e.files, ", "), strings.Join(explain.KindNames(), ", ")))
+		return nil, nil, command.Usage(cmd, fmt.Sprintf("-f: %s: there is no object of a kind that has pods: %s", strings.Join(e.files, ", "), strings.Join(explain.KindNames(true), ", ")))
 	}
 	return subjects, facts, nil
 }
