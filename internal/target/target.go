@@ -34,6 +34,11 @@ type Config interface {
 	Audiences() []string
 }
 
+// Warner is a Config that knows settings which are accepted, and will hardly do.
+type Warner interface {
+	Warnings() []string
+}
+
 // Limits are what a target system accepts; zero values limit nothing.
 type Limits struct {
 	// Algorithms are the signatures that it accepts, the cheapest first: a ring signs with that.

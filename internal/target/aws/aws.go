@@ -60,6 +60,9 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
+	if other := otherPartition(c.role, c.region); c.endpoint == "" && other != "" {
+		return nil, field.ErrorList{field.Invalid(path.Child("region"), c.region, "must be a region of the partition of iamRoleARN, and is one of "+other)}
+	}
 	return c, nil
 }
 
@@ -113,6 +116,14 @@ func (c config) profile(place target.Place) string {
 		fmt.Fprintf(&profile, "endpoint_url=%s\n", c.endpoint)
 	}
 	return profile.String()
+}
+
+// Warnings implements target.Warner.
+func (c config) Warnings() []string {
+	if c.region == "" || c.endpoint != "" || likelyRegions.MatchString(c.region) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: no region with a code like %q is known: workloads could not reach AWS; see aws account list-regions", c.path.Child("region"), c.region)}
 }
 
 // Audiences implements target.Config. An IAM identity provider lists the audiences that it takes.

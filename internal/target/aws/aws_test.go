@@ -1,6 +1,8 @@
 package aws_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +77,7 @@ func TestAllFieldsOnWindows(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	const account = "arn:aws:iam::112233445566:role"
-	targettest.Fields(t, ofAWS(), map[string]map[string]bool{
+	targettest.Fields(t, targettest.Suite{Adapter: aws.Adapter{}, Accepted: suite().Accepted[1:]}, map[string]map[string]bool{
 		"iamRoleARN": {
 			account + "/x":                                                  true,
 			"arn:aws-cn:iam::112233445566:role/x":                           true,
@@ -116,14 +118,34 @@ func TestFields(t *testing.T) {
 			"arn:aws:iam:::role/x":                       false,
 			"":                                           false,
 		},
+	})
+	targettest.Fields(t, ofAWS(), map[string]map[string]bool{
 		"roleSessionName": {
 			"ab": true, "a": false, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "a+=,.@-_Z9": true, "a b": false, "a/b": false, "a\n": false, "": true,
 		},
 		"region": {
-			"eu-central-1": true, "us-gov-west-1": true, "cn-north-1": true, "us-iso-east-1": true, "us-isob-east-1": true, "eusc-de-east-1": true, "ap-southeast-7": true, "": true,
+			"eu-central-1": true, "ap-southeast-7": true, "eu-centrl-1": true, "": true, "us-gov-west-1": false, "cn-north-1": false,
 			"eu-central-1a": false, "EU-central-1": false, "eu": false, "eu-central": false, "eu-central-1\nx=y": false,
 		},
 	})
+}
+
+// A role and its region are of one partition. Of a partition that is not known, so are its regions.
+func TestRegionsOfPartitions(t *testing.T) {
+	regions := map[string]string{
+		"us-gov-west-1": "aws-us-gov", "cn-north-1": "aws-cn", "eusc-de-east-1": "aws-eusc", "us-iso-east-1": "aws-iso", "us-isob-east-1": "aws-iso-b",
+		"eu-isoe-west-1": "aws-iso-e", "us-isof-south-1": "aws-iso-f", "eu-central-1": "aws", "us-east-1": "aws", "il-central-1": "aws", "mx-central-1": "aws", "ap-northeast-3": "aws",
+	}
+	for region, of := range regions {
+		for _, partition := range append(slices.Collect(maps.Values(regions)), "aws-of-tomorrow") {
+			config, errs := aws.Adapter{}.Parse([]byte(head+`,"iamRoleARN":"arn:`+partition+`:iam::112233445566:role/x","region":"`+region+`"}`), field.NewPath("x"))
+			if accepted := len(errs) == 0; accepted != (partition == of || partition == "aws-of-tomorrow" && of == "aws") {
+				t.Errorf("region %s with a role of %s: %v", region, partition, errs)
+			} else if accepted && len(config.(target.Warner).Warnings()) > 0 {
+				t.Errorf("region %s: %v", region, config.(target.Warner).Warnings())
+			}
+		}
+	}
 }
 
 // A store has roles and regions of its own, which AWS does not have.

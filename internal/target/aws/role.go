@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"regexp"
+	"strings"
 
 	"github.com/credence-id/credence/internal/target"
 )
@@ -22,8 +23,32 @@ var (
 
 	ofRegions      = regexp.MustCompile(`\A[a-z]{2,8}(?:-[a-z]{2,16}){1,3}-\d{1,2}\z`)
 	ofStoreRegions = regexp.MustCompile(`\A[a-z0-9][a-z0-9-]{0,31}\z`)
-	https          = regexp.MustCompile(`\Ahttps://[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[1-9]\d{0,4})?\z`)
+	// likelyRegions have the words that the codes of regions are made of today. Another one may come.
+	likelyRegions = regexp.MustCompile(`\A(?:(?:af|ap|ca|eu|il|me|mx|sa|us)|cn|us-gov|(?:us|eu)-iso[a-z]?|eusc-[a-z]{2})-(?:central|(?:north|south)?(?:east|west)|north|south)-\d{1,2}\z`)
+	https         = regexp.MustCompile(`\Ahttps://[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[1-9]\d{0,4})?\z`)
 )
+
+// partitions are those of regions, by how their codes begin. All others are of aws.
+var partitions = []struct{ region, name string }{
+	{"us-gov-", "aws-us-gov"}, {"cn-", "aws-cn"}, {"eusc-", "aws-eusc"},
+	{"us-iso-", "aws-iso"}, {"us-isob-", "aws-iso-b"}, {"eu-isoe-", "aws-iso-e"}, {"us-isof-", "aws-iso-f"},
+	{"", "aws"},
+}
+
+// otherPartition returns the partition of a region, if it is another one than the role's; empty: the same, or not known.
+func otherPartition(role, region string) string {
+	own := strings.Split(role, ":")[1]
+	known, of := false, ""
+	for _, p := range partitions {
+		if known = known || p.name == own; of == "" && strings.HasPrefix(region, p.region) {
+			of = p.name
+		}
+	}
+	if region == "" || of == own || of == "aws" && !known {
+		return ""
+	}
+	return of
+}
 
 // rules are what the role and the region of a kind of endpoint must be.
 type rules struct {

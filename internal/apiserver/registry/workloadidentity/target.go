@@ -106,6 +106,9 @@ func warnings(spec v1alpha1.WorkloadIdentitySpec) []string {
 		return nil // an identity from before these checks
 	}
 	var warned []string
+	if warner, ok := config.(target.Warner); ok {
+		warned = warner.Warnings()
+	}
 	if untrusted := targets.For(kind).Limits().Untrusted; untrusted != nil {
 		for i, audience := range spec.Audiences {
 			if wrong := untrusted(audience); wrong != "" {

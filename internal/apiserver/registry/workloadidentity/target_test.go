@@ -130,6 +130,7 @@ func TestWarnings(t *testing.T) {
 		want []string
 	}{
 		"aws":                         {wi: valid()},
+		"aws, an unlikely region":     {of("aws", `{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:aws:iam::112233445566:role/r","region":"eu-centrl-1"}`, "a"), []string{`spec.targetSystem.providerConfig.region: no region with a code like "eu-centrl-1" is known: workloads could not reach AWS; see aws account list-regions`}},
 		"aws without configuration":   {of("aws", "", "a"), []string{missing + "aws"}},
 		"azure without configuration": {of("azure", "", "a"), []string{missing + "azure"}},
 		"gcp without configuration":   {of("gcp", "", "a"), []string{missing + "gcp"}},
