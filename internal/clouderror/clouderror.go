@@ -73,6 +73,16 @@ func Entry(code, cause string, facts []Fact, checks []string, seen ...string) Ex
 	return Explanation{Code: code, Cause: cause, Checks: checks, Facts: facts, seen: regexp.MustCompile(`(?i)` + strings.Join(alternatives, "|"))}
 }
 
+// NotGiven are the checks where an SDK found none of the variables that a container with an identity has.
+func NotGiven(variables string) []string {
+	return []string{
+		"credence explain pod NAME -n NAMESPACE: what the pod gets, and why not",
+		"spec.serviceAccountName of the pod, which is default without one, the annotation of that service account, and the label of the namespace",
+		"a pod that is older than the annotation or the label gets nothing: create it anew",
+		variables + " in the container: an SDK that finds them does not say this, unless it is too old to know them",
+	}
+}
+
 // phrase matches words with any white space between them; a … stands for up to 300 characters. A code of digits or letters
 // must end where it ends: AADSTS70021 is not AADSTS700211.
 func phrase(words string) string {

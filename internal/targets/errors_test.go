@@ -23,7 +23,30 @@ func TestExplain(t *testing.T) {
 		"api error InvalidParameterValue: STS JWT Token has `azp` claim invalid, `azp` must match configured OpenID Client ID":                                                      "must match configured OpenID Client ID",
 		"Code: AuthenticationFail.OIDCToken.Expired Message: x":                                                                                                                     "AuthenticationFail.OIDCToken.Expired",
 		"error validating token: invalid audience (aud) claim: audience claim does not match any bound audience":                                                                    "invalid audience (aud) claim",
-		"error: You must be logged in to the server (Unauthorized)":                                                                                                                 "You must be logged in to the server",
+		// Messages of SDKs in a container that was given nothing.
+		"botocore.exceptions.NoCredentialsError: Unable to locate credentials":                                                                                                                 "Unable to locate credentials",
+		"Unable to locate credentials. You can configure credentials by running \"aws configure\".":                                                                                            "Unable to locate credentials",
+		"NoCredentialProviders: no valid providers in chain. Deprecated.":                                                                                                                      "Unable to locate credentials",
+		"operation error S3: ListBuckets, get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found, operation error ec2imds: GetMetadata, request canceled": "Unable to locate credentials",
+		"software.amazon.awssdk.core.exception.SdkClientException: Unable to load credentials from any of the providers in the chain AwsCredentialsProviderChain(":                             "Unable to locate credentials",
+		"CredentialsProviderError: Could not load credentials from any providers":                                                                                                              "Unable to locate credentials",
+		"DefaultAzureCredential failed to retrieve a token from the included credentials.\nAttempted credentials:\n\tEnvironmentCredential: EnvironmentCredential authentication unavailable.": "DefaultAzureCredential",
+		"DefaultAzureCredential: failed to acquire a token.\nAttempted credentials:\n\tEnvironmentCredential: missing environment variable AZURE_TENANT_ID":                                    "DefaultAzureCredential",
+		"google: could not find default credentials. See https://cloud.google.com/docs/authentication/external/set-up-adc for more information":                                                "could not find default credentials",
+		"google.auth.exceptions.DefaultCredentialsError: Your default credentials were not found. To set up Application Default Credentials, see x":                                            "could not find default credentials",
+		`dial tcp 169.254.169.254:80: connect: connection refused`:                                                                                                                             "instance metadata service",
+		`Get "http://169.254.169.254/latest/api/token": context deadline exceeded`:                                                                                                             "instance metadata service",
+		// Messages of a wrong network or region.
+		`botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "https://sts.eu-centrl-1.amazonaws.com/"`: "Could not connect to the endpoint URL",
+		`Post "https://sts.eu-centrl-1.amazonaws.com/": dial tcp: lookup sts.eu-centrl-1.amazonaws.com on 10.0.0.10:53: no such host`:  "Could not connect to the endpoint URL",
+		`Post "https://vault.example": dial tcp: lookup vault.example on 10.0.0.10:53: no such host`:                                   "no such host",
+		`tls: failed to verify certificate: x509: certificate signed by unknown authority`:                                             "certificate signed by unknown authority",
+		// The token was taken, and something else is not allowed.
+		"An error occurred (AccessDenied) when calling the GetObject operation: Access Denied":                          "AccessDenied",
+		"User: arn:aws:sts::112233445566:assumed-role/cart/s is not authorized to perform: s3:GetObject on resource: x": "AccessDenied",
+		"ERROR CODE: AuthorizationFailed":                                          "AuthorizationFailed",
+		"rpc error: code = PermissionDenied desc = 403, status: PERMISSION_DENIED": "PERMISSION_DENIED",
+		"error: You must be logged in to the server (Unauthorized)":                "You must be logged in to the server",
 	} {
 		got := targets.Explain(text, "")
 		if len(got) == 0 || got[0].Code != want {

@@ -34,5 +34,16 @@ func refusals() []clouderror.Explanation {
 			"You must specify a region", "NoRegionError"),
 		clouderror.Entry("must match configured OpenID Client ID", "MinIO has the role for another client ID, which is the audience.",
 			[]clouderror.Fact{clouderror.Audiences, clouderror.Config}, []string{"client_id of MinIO's OpenID provider: compare byte for byte", "iamRoleARN: it ends with the SHA-1 of the client ID, in base64 for URLs without padding"}),
+		clouderror.Entry("Unable to locate credentials", "The SDK found no token and no other credentials: the container was given no identity, or the SDK is older than tokens of this kind.",
+			[]clouderror.Fact{clouderror.Config}, clouderror.NotGiven("AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"),
+			"NoCredentialsError", "NoCredentialProviders", "no EC2 IMDS role found", "Unable to load credentials from any of the providers in the chain", "Unable to load AWS credentials from any provider in the chain",
+			"Could not load credentials from any providers", "CredentialsProviderError", "Missing credentials in config", "no providers in chain provided credentials", "Failed to resolve AWS credentials",
+			"unable to sign request without credentials set", "Error retrieving credentials from the instance profile metadata"),
+		clouderror.Entry("Could not connect to the endpoint URL", "The endpoint of AWS in this region can't be reached: there is no such region, or the network does not lead there.",
+			[]clouderror.Fact{clouderror.Config}, []string{"region in the providerConfig, and AWS_REGION in the container: aws account list-regions has the codes", "in a network without internet access: an endpoint of sts in the region, and an SDK that calls it (AWS_STS_REGIONAL_ENDPOINTS=regional)", "network policies and proxies of the pod"},
+			"EndpointConnectionError", "lookup sts.…no such host", "getaddrinfo ENOTFOUND sts.", "UnknownHostException: sts.", "Failed to resolve 'sts."),
+		clouderror.Entry("AccessDenied", "AWS took the token, and the role may not do this.",
+			[]clouderror.Fact{clouderror.Config}, []string{"the policies of the role itself, not its trust policy: aws iam list-attached-role-policies and list-role-policies", "the policy of the resource, such as a bucket or a key, and permissions boundaries", "aws sts get-caller-identity in the container: it may be another role"},
+			"AccessDeniedException", "is not authorized to perform", "UnauthorizedOperation"),
 	}
 }

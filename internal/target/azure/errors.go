@@ -39,5 +39,11 @@ func refusals() []clouderror.Explanation {
 			[]clouderror.Fact{clouderror.Issuer}, []string{"whether the issuer's documents can be fetched from the internet: credence relying-party check", "try again: it may pass by itself"}),
 		clouderror.Entry("AADSTS53003", "A conditional access policy of the tenant blocks the sign-in.",
 			nil, []string{"conditional access for workload identities in the tenant, which may demand known addresses"}),
+		clouderror.Entry("DefaultAzureCredential", "The SDK found no token and no other credentials: the container was given no identity.",
+			[]clouderror.Fact{clouderror.Config}, clouderror.NotGiven("AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE"),
+			"ChainedTokenCredential authentication failed", "WorkloadIdentityCredential: no client ID specified", "WorkloadIdentityCredential authentication unavailable", "ManagedIdentityCredential authentication unavailable"),
+		clouderror.Entry("AuthorizationFailed", "Azure took the token, and the application or managed identity may not do this.",
+			[]clouderror.Fact{clouderror.Config}, []string{"az role assignment list --assignee CLIENT-ID --all", "a role assignment that was made a moment ago takes some minutes"},
+			"does not have authorization to perform action", "AuthorizationPermissionMismatch"),
 	}
 }

@@ -29,5 +29,11 @@ func refusals() []clouderror.Explanation {
 			"Invalid ID Token signature", "Failed to verify … signature"),
 		clouderror.Entry("invalid_grant", "The token is not accepted: the rest of the message has the reason.",
 			[]clouderror.Fact{clouderror.Issuer, clouderror.Audiences, clouderror.Lifetime}, []string{"the field error_description: give it whole to --error"}),
+		clouderror.Entry("could not find default credentials", "The SDK found no token and no other credentials: the container was given no identity.",
+			[]clouderror.Fact{clouderror.Config}, clouderror.NotGiven("GOOGLE_APPLICATION_CREDENTIALS"),
+			"Could not automatically determine credentials", "default credentials were not found", "Application Default Credentials are not available", "Could not load the default credentials", "You do not currently have an active account selected"),
+		clouderror.Entry("PERMISSION_DENIED", "Google took the token, and the principal may not do this.",
+			[]clouderror.Fact{clouderror.Subject, clouderror.Config}, []string{"the roles of the service account that is impersonated, or of the principal:// of the identity: gcloud projects get-iam-policy", "whether the API is enabled in the project"},
+			"does not have storage.…access", "does not have permission to access"),
 	}
 }

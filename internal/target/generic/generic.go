@@ -12,8 +12,9 @@ import (
 // Type is the type of target system that has no adapter of its own.
 const Type = "generic"
 
-// System is any system that only verifies tokens. How it is made to trust an identity is not known.
-func System() target.System { return target.System{Name: Type, Adapter: Adapter{}} }
+// System is any system that only verifies tokens. How it is made to trust an identity is not known. Its errors are
+// those of any system.
+func System() target.System { return target.System{Name: Type, Adapter: Adapter{}, Errors: failures} }
 
 // Adapter is the system that has no adapter of its own.
 type Adapter struct{}
