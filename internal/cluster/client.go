@@ -205,27 +205,27 @@ func Identities(namespace string) Listing {
 
 // IdentityNames are those of a namespace.
 func (a *API) IdentityNames(ctx context.Context, namespace string) ([]string, error) {
-	return a.names(ctx, Identities(namespace))
+	return a.Names(ctx, Identities(namespace))
 }
 
 // ServiceAccountNames are those of a namespace.
 func (a *API) ServiceAccountNames(ctx context.Context, namespace string) ([]string, error) {
-	return a.names(ctx, Listing{Namespace: namespace, Resource: "serviceaccounts"})
+	return a.Names(ctx, Listing{Namespace: namespace, Resource: "serviceaccounts"})
 }
 
 // NamespaceNames are those of the cluster.
 func (a *API) NamespaceNames(ctx context.Context, _ string) ([]string, error) {
-	return a.names(ctx, Listing{Resource: "namespaces"})
+	return a.Names(ctx, Listing{Resource: "namespaces"})
 }
 
 // WorkloadClusterNames are those that the cluster has as the identity cluster.
 func (a *API) WorkloadClusterNames(ctx context.Context, _ string) ([]string, error) {
-	return a.names(ctx, Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters"})
+	return a.Names(ctx, Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters"})
 }
 
 // SecurityContextTemplateNames are those of the cluster.
 func (a *API) SecurityContextTemplateNames(ctx context.Context, _ string) ([]string, error) {
-	return a.names(ctx, Listing{API: "/apis/" + accounts.SchemeGroupVersion.String(), Resource: "securitycontexttemplates"})
+	return a.Names(ctx, Listing{API: "/apis/" + accounts.SchemeGroupVersion.String(), Resource: "securitycontexttemplates"})
 }
 
 // ContextKindNames are the kinds of which ContextKinds make contexts of tokens, as words that Kind takes.
@@ -243,7 +243,7 @@ func (a *API) ContextObjectNames(ctx context.Context, namespace, word string) ([
 		return nil, err
 	}
 	at := kind.Place(namespace, "")
-	return a.names(ctx, Listing{API: at.API, Namespace: at.Namespace, Resource: at.Resource})
+	return a.Names(ctx, Listing{API: at.API, Namespace: at.Namespace, Resource: at.Resource})
 }
 
 // ErrNoContextKind is the error of a word that is not that of one kind.
@@ -275,7 +275,8 @@ func (a *API) eachContextKind(ctx context.Context, visit func(Kind)) error {
 	})
 }
 
-func (a *API) names(ctx context.Context, l Listing) (names []string, err error) {
+// Names are the names of the objects of a list.
+func (a *API) Names(ctx context.Context, l Listing) (names []string, err error) {
 	l.Metadata = true
 	err = Each(ctx, a, l, func(object *metav1.PartialObjectMetadata) { names = append(names, object.Name) })
 	return names, err

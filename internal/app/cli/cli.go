@@ -82,6 +82,7 @@ person must log in first.`,
 	root.PersistentPreRunE = kube.RefuseWithoutEffect(root.PersistentFlags())
 	command.CompleteFlag(root, "kube-context", kube.CompleteKubeContexts)
 	command.CompleteFlag(root, "context", kube.CompleteKubeContexts)
+	command.CompleteFlag(root, "namespace", kube.CompleteNamespaces)
 
 	root.AddCommand(
 		get.New(terminal, kube),

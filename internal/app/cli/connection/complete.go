@@ -47,6 +47,11 @@ func (c *Flags) CompleteArgument(list func(*cluster.API, context.Context, string
 	}
 }
 
+// CompleteNamespaces completes the namespaces of the cluster.
+func (c *Flags) CompleteNamespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.CompleteNames(cmd.Context(), (*cluster.API).NamespaceNames, "")
+}
+
 // CompleteKubeContexts completes the contexts of the kubeconfig.
 func (c *Flags) CompleteKubeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()

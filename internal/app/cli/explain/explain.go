@@ -79,11 +79,17 @@ server could not be reached.`,
 	cmd.Flags().StringVarP(&e.file, "filename", "f", "", "A file with the objects, or - for standard input")
 	cmd.Flags().StringVar(&e.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return explain.KindNames(false), cobra.ShellCompDirectiveNoFileComp
 		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		kind, known := explain.KindOf(args[0])
+		if !known || len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return kube.CompleteNames(cmd.Context(), func(api *cluster.API, ctx context.Context, namespace string) ([]string, error) {
+			return api.Names(ctx, cluster.Listing{API: kind.API, Namespace: namespace, Resource: kind.Resource()})
+		}, "")
 	}
 	return cmd
 }
