@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
@@ -60,7 +62,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 		groups = []commandGroup{
 			{title: "Identities and tokens", names: []string{"get", "explain", "renew", "doctor", "trust", "token", "identity", "cluster", "migrate"}},
 			{title: "Keys and documents", names: []string{"backup", "keys", "discovery", "relying-party"}},
-			{title: "Service accounts", names: []string{"enable", "account", "access"}},
+			{title: "Service accounts", names: []string{"enable", "account", "access", "profile", "drift"}},
 			{title: "Accounts of Windows pods", names: []string{"gmsa"}},
 			{title: "Credentials of clients", names: []string{"login", "logout", "whoami", "kubeconfig", "credential"}},
 			{title: "A local installation, to try it out", names: []string{"up", "status", "down"}},
@@ -113,6 +115,9 @@ func newHelpCommand() *cobra.Command {
 func flagFailure(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return command.UnknownCommand(cmd, words[0])
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok && invalid.GetFlag().Value.Type() == "duration" {
+		return command.Usage(cmd, fmt.Sprintf("--%s is %q: give a time such as 90s, 15m or 24h; there is no unit for days", invalid.GetFlag().Name, invalid.GetValue()))
 	}
 	return command.Usage(cmd, err.Error())
 }
