@@ -32,6 +32,8 @@ type Delivery struct {
 	// Expires is the token's exp claim, Renews when the agent means to renew it.
 	Expires *time.Time `json:"expires,omitempty"`
 	Renews  *time.Time `json:"renews,omitempty"`
+	// KeyID is the kid of the key that has signed the token; empty without a token.
+	KeyID string `json:"kid,omitempty"`
 	// Context is what the token names besides the identity.
 	Context string `json:"context"`
 	// OrphanedSince is since when the identity does not exist any more.
@@ -98,7 +100,7 @@ func DeliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *Delive
 	if parts := strings.Split(inspection.Subject, ":"); request.Binding.Name != "" && len(parts) == 5 {
 		identity = types.NamespacedName{Namespace: parts[2], Name: parts[3]} // the binding's, when the token was issued
 	}
-	d.Issuer, d.Issued = inspection.Issuer, inspection.IssuedAt
+	d.Issuer, d.Issued, d.KeyID = inspection.Issuer, inspection.IssuedAt, inspection.KeyID
 	if !inspection.Expiry.IsZero() {
 		d.Expires = &inspection.Expiry
 	}

@@ -46,7 +46,7 @@ or Events, the rest is shown, with what the identity's status has of its Secrets
 standard error lists what was left out.
 
 -o wide adds the user on whose behalf a Secret is filled, the context that each
-token names, audiences, subject, and times in full. Where the agent delivers from
+token names, the ID of its key, audiences, subject, and times in full. Where the agent delivers from
 one cluster into another, --kubeconfig is the cluster of the workloads, and
 --identity-kubeconfig that of the identities.`,
 		Example: `  credence get -n my-team
@@ -124,7 +124,7 @@ func (g *get) printTable(found *inventory.Report) error {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if wide {
-		header = append(header, "REQUESTED BY", "CONTEXT", "AUDIENCES", "SUBJECT")
+		header = append(header, "REQUESTED BY", "CONTEXT", "KEY", "AUDIENCES", "SUBJECT")
 	}
 	rows := [][]string{append(header, "LAST FAILURE")}
 	for _, identity := range found.Identities {
@@ -165,11 +165,11 @@ func (g *get) row(found *inventory.Report, identity *inventory.Identity, d *inve
 		row = append(row, d.Namespace+"/"+d.Secret, wording.OrDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
 	if wide {
-		requestedBy, context := "-", "-"
+		requestedBy, context, key := "-", "-", "-"
 		if d != nil {
-			requestedBy, context = wording.OrDash(d.RequestedBy), d.Context
+			requestedBy, context, key = wording.OrDash(d.RequestedBy), d.Context, wording.OrDash(d.KeyID)
 		}
-		row = append(row, requestedBy, context, strings.Join(identity.Audiences, ","), wording.OrDash(identity.Subject))
+		row = append(row, requestedBy, context, key, strings.Join(identity.Audiences, ","), wording.OrDash(identity.Subject))
 	}
 	return append(row, g.warning(d, failure, wide))
 }
