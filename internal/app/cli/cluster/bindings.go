@@ -86,12 +86,12 @@ func (b *bound) readable() (namespaces []string) {
 // that has another name than those that joining makes, which are deleted where the cluster does not list the namespace.
 func (b *bound) notes() []string {
 	notes := []string{}
-	there := "in no other namespace yet"
+	there := "no other namespace has it yet"
 	if namespaces := slices.DeleteFunc(b.readable(), func(namespace string) bool { return slices.Contains(b.namespaces, namespace) }); len(namespaces) > 0 {
-		there = "in " + strings.Join(namespaces, ", ")
+		there = "that have it: " + strings.Join(namespaces, ", ")
 	}
 	if b.note != "" {
-		notes, there = append(notes, b.note), "where is not known"
+		notes, there = append(notes, b.note), "which have it is not known"
 	}
 	if b.fromContexts {
 		notes = append(notes, fmt.Sprintf(`the agent may read identities of listed namespaces only. In each other one with identities that objects on the cluster use, a cluster admin gives it this (%s):
