@@ -213,7 +213,7 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 // mutatingWebhook has a server change objects of a namespace, after all other webhooks.
 func (p plane) mutatingWebhook(t *testing.T, namespace string, server *httptest.Server, resource string) {
 	t.Helper()
-	p.applied(t, fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"z-e2e-%[1]s"},"webhooks":[{"name":"e2e.example.com",
+	p.applied(t, fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"zzz-e2e-%[1]s"},"webhooks":[{"name":"e2e.example.com",
 		"clientConfig":{"url":%[2]q,"caBundle":%[3]q},"rules":[{"operations":["CREATE","UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":[%[4]q]}],
 		"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":%[1]q}},"sideEffects":"None","reinvocationPolicy":"IfNeeded","admissionReviewVersions":["v1"]}]}`,
 		namespace, server.URL, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), resource))

@@ -200,7 +200,9 @@ func writtenObjects(t *testing.T, p plane) []written {
 		}
 		return nil
 	}
-	for resource, name := range map[string]string{"mutatingwebhookconfigurations": "credence-webhook", "validatingwebhookconfigurations": "credence-templates"} {
+	for name, resource := range map[string]string{
+		"credence-webhook": "mutatingwebhookconfigurations", "credence-finished-pods": "validatingwebhookconfigurations", "credence-templates": "validatingwebhookconfigurations",
+	} {
 		all = append(all, written{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}, "", name, nil, false, trusted})
 	}
 	// One that is deleted is made again where the API server is reached by its Service, as it is not from here.

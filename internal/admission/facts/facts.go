@@ -40,7 +40,7 @@ func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, err
 			return denial, err
 		}
 	}
-	if len(r.Account.Identities) == 0 && !r.Profile.HasContexts() || !pods.NeedsRuntimeClass(r.Pod) {
+	if !NeedsNodes(*r) {
 		return nil, nil
 	}
 	nodes, err := s.Nodes(ctx, *r.Pod.Spec.RuntimeClassName)
@@ -49,6 +49,11 @@ func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, err
 	}
 	r.RuntimeClassNodes = nodes
 	return nil, err
+}
+
+// NeedsNodes reports whether a decision needs the RuntimeClass of the pod, once all else is known.
+func NeedsNodes(r pods.Request) bool {
+	return (len(r.Account.Identities) > 0 || r.Profile.HasContexts()) && pods.NeedsRuntimeClass(r.Pod)
 }
 
 func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*pods.Denial, error) {

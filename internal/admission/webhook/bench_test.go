@@ -45,42 +45,74 @@ func typicalReview(b *testing.B) []byte {
 }
 
 // BenchmarkPods is one admitted pod with an identity; BenchmarkNothing is a webhook that decodes the same and admits it.
-func BenchmarkPods(b *testing.B) { measure(b, newCluster().handler(), true) }
-
-func BenchmarkNothing(b *testing.B) {
-	measure(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var review admissionv1.AdmissionReview
-		var pod corev1.Pod
-		if json.Unmarshal(body, &review) != nil || json.Unmarshal(review.Request.Object.Raw, &pod) != nil {
-			http.Error(w, "no review", http.StatusBadRequest)
-			return
-		}
-		out, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-			Response: &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(out)
-	}), false)
+func BenchmarkPods(b *testing.B) {
+	measure(b, newCluster().handler(), webhook.PodsPath, typicalReview(b), true)
 }
 
-func measure(b *testing.B, handler http.Handler, patched bool) {
-	body := typicalReview(b)
-	first := post(handler, webhook.PodsPath, body)
+// BenchmarkFinishedPods is the same pod after all mutating webhooks, beside a webhook that does nothing with it; and a pod without identities.
+func BenchmarkFinishedPods(b *testing.B) {
+	without := newCluster()
+	annotate("")(without)
+	for name, c := range map[string]*cluster{"identity": newCluster(), "none": without} {
+		handler, body := c.handler(), typicalReview(b)
+		review := func() *admissionv1.AdmissionResponse {
+			return answered(b, post(handler, webhook.PodsPath, body).Body.Bytes())
+		}
+		var sent struct {
+			APIVersion string         `json:"apiVersion"`
+			Kind       string         `json:"kind"`
+			Request    map[string]any `json:"request"`
+		}
+		if err := json.Unmarshal(body, &sent); err != nil {
+			b.Fatal(err)
+		}
+		pod, err := json.Marshal(sent.Request["object"])
+		if err != nil {
+			b.Fatal(err)
+		}
+		sent.Request["object"] = json.RawMessage(applied(b, string(pod), review()))
+		finished, err := json.Marshal(sent)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) { measure(b, handler, finishedPods, finished, false) })
+		b.Run(name+"/nothing", func(b *testing.B) { measure(b, nothing, finishedPods, finished, false) })
+	}
+}
+
+func BenchmarkNothing(b *testing.B) { measure(b, nothing, webhook.PodsPath, typicalReview(b), false) }
+
+var nothing = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var review admissionv1.AdmissionReview
+	var pod corev1.Pod
+	if json.Unmarshal(body, &review) != nil || json.Unmarshal(review.Request.Object.Raw, &pod) != nil {
+		http.Error(w, "no review", http.StatusBadRequest)
+		return
+	}
+	out, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Response: &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(out)
+})
+
+func measure(b *testing.B, handler http.Handler, path string, body []byte, patched bool) {
+	first := post(handler, path, body)
 	if response := answered(b, first.Body.Bytes()); !response.Allowed || (response.Patch != nil) != patched {
 		b.Fatalf("%s", first.Body)
 	}
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if w := post(handler, webhook.PodsPath, body); w.Code != http.StatusOK {
+		if w := post(handler, path, body); w.Code != http.StatusOK {
 			b.Fatal(w.Code)
 		}
 	}

@@ -39,7 +39,7 @@ func TestAnAnswerComesInTime(t *testing.T) {
 		t.Errorf("%+v, want 500", response)
 	}
 	post(handler, webhook.PodsPath, nil)
-	if got, err := testutil.GatherAndCount(registry, "credence_admission_requests_total"); got != 66 || err != nil {
+	if got, err := testutil.GatherAndCount(registry, "credence_admission_requests_total"); got != 72 || err != nil {
 		t.Errorf("%d series, %v, want one for each handler and outcome", got, err)
 	}
 	if problems, err := testutil.GatherAndLint(registry); len(problems) > 0 || err != nil {

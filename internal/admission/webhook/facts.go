@@ -24,16 +24,27 @@ type podRules struct {
 	adapters func(string) target.Adapter
 	// noIdentities is that of pods.Request.
 	noIdentities bool
+	// recent has what was read for new pods, until these are reviewed again.
+	recent *recentFacts
 }
 
 // of decides on a pod. ephemeral is that of pods.Request. An error is a fact that could not be read.
 func (p *podRules) of(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Result, error) {
-	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, Adapters: p.adapters}
-	denial, err := p.sources.Gather(ctx, &r)
+	r, denial, err := p.gather(ctx, namespace, pod, ephemeral)
 	if denial != nil || err != nil {
 		return pods.Result{Denial: denial}, err
 	}
 	return pods.Decide(r), nil
+}
+
+func (p *podRules) gather(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Request, *pods.Denial, error) {
+	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, Adapters: p.adapters}
+	began := p.recent.now()
+	denial, err := p.sources.Gather(ctx, &r)
+	if denial == nil && err == nil {
+		p.recent.remember(r, began)
+	}
+	return r, denial, err
 }
 
 // newSources returns the sources of a webhook, which assume nothing.

@@ -20,6 +20,7 @@ const (
 	accountsHandler
 	profilePodsHandler
 	profileTemplatesHandler
+	finishedPodsHandler
 	quotasHandler
 	mutateHandler
 	validateHandler
@@ -39,7 +40,7 @@ const (
 )
 
 var (
-	handlerNames = [handlers]string{"pods", "secrets", "templates", "serviceaccounts", "profile-pods", "profile-templates", "quotas", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
+	handlerNames = [handlers]string{"pods", "secrets", "templates", "serviceaccounts", "profile-pods", "profile-templates", "finished-pods", "quotas", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
 	outcomeNames = [outcomes]string{"admitted", "patched", "warned", "denied", "failed", "malformed"}
 )
 

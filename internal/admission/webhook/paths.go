@@ -150,7 +150,7 @@ func isSecret(text string) bool {
 func Configurations() map[string][]string {
 	return map[string][]string{
 		"mutatingwebhookconfigurations":   {"credence-webhook", "zz-credence-gmsa", "zz-credence-gmsa-annotations"},
-		"validatingwebhookconfigurations": {"credence-templates", "credence-quotas", "credence-gmsa", "credence-gmsa-annotations", "credence-gmsa-require-user"},
+		"validatingwebhookconfigurations": {"credence-finished-pods", "credence-templates", "credence-quotas", "credence-gmsa", "credence-gmsa-annotations", "credence-gmsa-require-user"},
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 var pathsOfWebhooks = map[string]string{
 	"default-pods.identity.credence.dev":       DefaultPodsPath,
 	"pods.identity.credence.dev":               PodsPath,
+	"default-pods.finished.credence.dev":       FinishedPath + DefaultPodsPath,
+	"pods.finished.credence.dev":               FinishedPath + PodsPath,
+	"profiles.finished.credence.dev":           FinishedPath + ProfilePodsPath,
 	"secrets.identity.credence.dev":            SecretsPath,
 	"templates.identity.credence.dev":          TemplatesPath,
 	"serviceaccounts.identity.credence.dev":    ServiceAccountsPath,

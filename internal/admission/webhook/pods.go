@@ -6,6 +6,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/internal/admission/pods"
 )
 
 // podObject is the part of a pod that a decision needs. managedFields are a third of the bytes of most pods, and are not read.
@@ -59,8 +61,11 @@ func containersOf(read []podContainer) []corev1.Container {
 	return containers
 }
 
+// podDecision decides on a pod of a namespace. ephemeral is that of pods.Request.
+type podDecision func(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Result, error)
+
 // podReviews decides on pods that are created, and on ephemeral containers that are added to one.
-func podReviews(f *podRules) decider[podObject] {
+func podReviews(decide podDecision) decider[podObject] {
 	return func(ctx context.Context, r *request[podObject]) (answer, error) {
 		if !isPod(r) || r.Object == nil {
 			return wrong("this webhook is for pods, not for %s", r.about()), nil
@@ -75,7 +80,7 @@ func podReviews(f *podRules) decider[podObject] {
 		default:
 			return wrong("this webhook is for CREATE of pods and UPDATE of pods/ephemeralcontainers, not for %s of pods/%s", r.Operation, r.SubResource), nil
 		}
-		result, err := f.of(ctx, r.Namespace, r.Object.pod(), ephemeral)
+		result, err := decide(ctx, r.Namespace, r.Object.pod(), ephemeral)
 		return answerOf(result), err
 	}
 }

@@ -77,10 +77,13 @@ type Needs struct {
 	Now      func() time.Time
 }
 
-// Paths of the handlers. DefaultPodsPath is for namespaces without the label for how tokens come to their pods. ProfilePodsPath and ProfileTemplatesPath are for namespaces whose accounts have profiles and give no identities. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
+// Paths of the handlers. DefaultPodsPath is for namespaces without the label for how tokens come to their pods. ProfilePodsPath and ProfileTemplatesPath
+// are for namespaces whose accounts have profiles and give no identities. Below FinishedPath are the reviews of the same pods after all mutating
+// webhooks. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
 const (
 	DefaultPodsPath      = "/default-pods"
 	PodsPath             = "/pods"
+	FinishedPath         = "/finished"
 	SecretsPath          = "/secrets"
 	TemplatesPath        = "/templates"
 	ServiceAccountsPath  = "/serviceaccounts"
@@ -96,17 +99,26 @@ const (
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
-	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
-	byDefault := *rules
-	byDefault.sources.Delivery = func(context.Context, string) (string, error) { return needs.Delivery, nil }
-	profiles := &podRules{sources: rules.sources, adapters: needs.Adapters, noIdentities: true}
+	sources := newSources(needs, rights)
+	rules := &podRules{sources: sources, adapters: needs.Adapters, recent: newRecentFacts(needs.Now)}
+	profiles := &podRules{sources: sources, adapters: needs.Adapters, recent: newRecentFacts(needs.Now), noIdentities: true}
+	sources.Delivery = func(context.Context, string) (string, error) { return needs.Delivery, nil }
+	byDefault := &podRules{sources: sources, adapters: needs.Adapters, recent: newRecentFacts(needs.Now)}
 	mux := http.NewServeMux()
-	mux.Handle(DefaultPodsPath, handler(needs, podsHandler, podReviews(&byDefault)))
-	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))
+	for path, of := range map[string]struct {
+		*podRules
+		handler handlerName
+	}{
+		DefaultPodsPath: {byDefault, podsHandler},
+		PodsPath:        {rules, podsHandler},
+		ProfilePodsPath: {profiles, profilePodsHandler},
+	} {
+		mux.Handle(path, handler(needs, of.handler, podReviews(of.of)))
+		mux.Handle(FinishedPath+path, handler(needs, finishedPodsHandler, podReviews(of.finished)))
+	}
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(rules)))
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
-	mux.Handle(ProfilePodsPath, handler(needs, profilePodsHandler, podReviews(profiles)))
 	mux.Handle(ProfileTemplatesPath, handler(needs, profileTemplatesHandler, templateReviews(profiles)))
 	mux.Handle(QuotasPath, handler(needs, quotasHandler, quotaReviews(needs)))
 	if needs.CredentialSpecs == nil {

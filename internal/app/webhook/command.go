@@ -26,6 +26,8 @@ func NewCommand() *cobra.Command {
   /serviceaccounts  warns how many pods have an identity that is taken off their account
   /profile-pods, /profile-templates
                     do what the profile of the service account wants, in namespaces without identities
+  /finished/pods, /finished/default-pods, /finished/profile-pods
+                    refuse pods that lack some of it after all mutating webhooks
   /quotas           refuses context objects that would exceed a Quota of their CredentialsBinding
   /mutate           fills in the contents of the GMSACredentialSpecs that Windows pods name
   /validate         refuses pods whose service account may not use them, or whose contents are not theirs

@@ -69,6 +69,9 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 	}{
 		"default-pods.identity.credence.dev":       {webhook.DefaultPodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"pods.identity.credence.dev":               {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"default-pods.finished.credence.dev":       {webhook.FinishedPath + webhook.DefaultPodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"pods.finished.credence.dev":               {webhook.FinishedPath + webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"profiles.finished.credence.dev":           {webhook.FinishedPath + webhook.ProfilePodsPath, admissionregistrationv1.Fail, profiles, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"secrets.identity.credence.dev":            {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
 		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 		"serviceaccounts.identity.credence.dev":    {webhook.ServiceAccountsPath, admissionregistrationv1.Ignore, identities, nil, []string{"serviceaccounts"}},
@@ -111,9 +114,16 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		if strings.Contains(name, ".gmsa") && len(h.MatchConditions) == 0 {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
+		// Finished pods are reviewed where new ones are, whatever another webhook has removed.
+		if kind, finished := strings.CutSuffix(name, ".finished.credence.dev"); finished {
+			same := hooks[kind+".identity.credence.dev"]
+			if !reflect.DeepEqual(h.NamespaceSelector, same.NamespaceSelector) || !reflect.DeepEqual(h.Rules, same.Rules) || len(h.MatchConditions) > 0 {
+				t.Errorf("%s is called for other pods than %s.identity.credence.dev", name, kind)
+			}
+		}
 	}
-	if len(hooks) != 19 {
-		t.Errorf("%d webhooks are installed, want 19", len(hooks))
+	if len(hooks) != 22 {
+		t.Errorf("%d webhooks are installed, want 22", len(hooks))
 	}
 }
 

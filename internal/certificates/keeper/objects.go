@@ -27,7 +27,8 @@ func callers() []reference {
 	}
 	add("apiregistration.k8s.io", "apiservices", "v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev")
 	add("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "credence-webhook", "zz-credence-gmsa", "zz-credence-gmsa-annotations")
-	add("admissionregistration.k8s.io", "validatingwebhookconfigurations", "credence-templates", "credence-quotas", "credence-gmsa", "credence-gmsa-annotations", "credence-gmsa-require-user")
+	add("admissionregistration.k8s.io", "validatingwebhookconfigurations", "credence-finished-pods", "credence-templates", "credence-quotas", "credence-gmsa",
+		"credence-gmsa-annotations", "credence-gmsa-require-user")
 	return all
 }
 
