@@ -30,25 +30,28 @@ func TestNoAccountContextForAnotherCluster(t *testing.T) {
 func TestForgedSecretsGetNoToken(t *testing.T) {
 	real := accounts.NewSecret(&metav1.PartialObjectMetadata{ObjectMeta: deliverytest.Account("ns", "web", "banana").ObjectMeta}, &v1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "banana"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "aws"}}})
-	for name, forge := range map[string]func(*corev1.Secret){
-		"another name":      func(s *corev1.Secret) { s.Name = "mine" },
-		"no owner":          func(s *corev1.Secret) { s.OwnerReferences = nil },
-		"owner of before":   func(s *corev1.Secret) { s.OwnerReferences[0].UID = "uid-before" },
-		"another namespace": func(s *corev1.Secret) { s.Namespace = "evil" },
-		"identity of another namespace": func(s *corev1.Secret) {
+	for name, test := range map[string]struct {
+		forge func(*corev1.Secret)
+		event string
+	}{
+		"another name":      {func(s *corev1.Secret) { s.Name = "mine" }, "it is not the Secret that is kept for that"},
+		"no owner":          {func(s *corev1.Secret) { s.OwnerReferences = nil }, "its owner is not the service account"},
+		"owner of before":   {func(s *corev1.Secret) { s.OwnerReferences[0].UID = "uid-before" }, "its owner is not the service account"},
+		"another namespace": {func(s *corev1.Secret) { s.Namespace = "evil" }, "tokens of an account are kept in its own namespace"},
+		"identity of another namespace": {func(s *corev1.Secret) {
 			s.Annotations[v1alpha1.AnnotationNamespace] = "other"
-		},
-		"account that does not name it": func(s *corev1.Secret) {
+		}, "service accounts get identities of their own namespace"},
+		"account that does not name it": {func(s *corev1.Secret) {
 			s.Name, s.Annotations[v1alpha1.AnnotationName] = tokensecret.NameFor("web", "cherry"), "cherry"
-		},
-		"account that was created anew": func(s *corev1.Secret) {
+		}, "cherry"},
+		"account that was created anew": {func(s *corev1.Secret) {
 			s.OwnerReferences[0].UID = "uid-old"
 			s.Annotations[v1alpha1.AnnotationContextObject] = strings.ReplaceAll(s.Annotations[v1alpha1.AnnotationContextObject], "uid-web", "uid-old")
-		},
+		}, "with the uid uid-old does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forged := real.DeepCopy()
-			forge(forged)
+			test.forge(forged)
 			w := deliverytest.New(t, forged, deliverytest.EnabledNamespace("ns"), deliverytest.EnabledNamespace("evil"), deliverytest.Account("ns", "web", "banana"))
 			for _, identity := range [][2]string{{"ns", "banana"}, {"ns", "cherry"}, {"other", "banana"}} {
 				w.AddIdentity(identity[0], identity[1], "u-"+identity[0]+identity[1])
@@ -57,7 +60,7 @@ func TestForgedSecretsGetNoToken(t *testing.T) {
 			if len(w.Tokens) != 0 {
 				t.Errorf("requested %+v", w.Tokens)
 			}
-			if event := w.Event(); !strings.Contains(event, "SecretNotOwned") {
+			if event := w.Event(); !strings.Contains(event, "SecretNotOwned") || !strings.Contains(event, test.event) {
 				t.Errorf("the Event is %q", event)
 			}
 		})
