@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/deploy"
+	"github.com/credence-id/credence/test/testkit"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,10 +15,7 @@ import (
 
 func clusterRoles(t *testing.T) map[string]*rbacv1.ClusterRole {
 	t.Helper()
-	objects, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests())(t)
 	roles := map[string]*rbacv1.ClusterRole{}
 	for _, object := range objects {
 		if object.GetKind() != "ClusterRole" {
@@ -91,10 +89,7 @@ var roleBindings = map[string][][]string{
 
 // No binding that is installed gives the roles for Secrets and pods: the binder does, namespace by namespace, and for credence-registry an admin.
 func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
-	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.Registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.Registry))(t)
 	for _, object := range objects {
 		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); slices.Contains([]string{"credence:agent:secrets", "credence:webhook:pods", "credence:registry:secrets"}, role) {
 			t.Errorf("%s %s binds %s", object.GetKind(), object.GetName(), role)
@@ -104,18 +99,13 @@ func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
 
 // A component that could read Secrets, write RBAC or impersonate would be worth stealing.
 func TestComponentsHaveNoDangerousRights(t *testing.T) {
-	objects, err := deploy.Manifests(deploy.Registry, deploy.AgentPods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests(deploy.Registry, deploy.AgentPods))(t)
 	for _, object := range objects {
 		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
 		}
 		role := &rbacv1.ClusterRole{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
 		if object.GetName() == "credence:workloadidentities:granter" || object.GetName() == "credence:accounts:maker" {
 			continue // people's, and not bound: TestGranter and TestAccountCreate try out what they may bind
 		}
@@ -159,10 +149,7 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 
 // Without an admin's doing the API server reads no Secret.
 func TestNothingBindsTheRightToCredentials(t *testing.T) {
-	files, err := deploy.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Need(deploy.Files())(t)
 	for _, file := range files {
 		for _, object := range file.Objects {
 			if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); role == "credence:apiserver:credentials" {
@@ -174,10 +161,7 @@ func TestNothingBindsTheRightToCredentials(t *testing.T) {
 
 // The API server evaluates every policy of the cluster, and reads the parameters of each: where it may not list them, it tries again for ever.
 func TestAPIServerReadsParametersOfPolicies(t *testing.T) {
-	files, err := deploy.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Need(deploy.Files())(t)
 	rules := clusterRoles(t)["credence:apiserver"].Rules
 	kinds := 0
 	for _, file := range files {
@@ -206,10 +190,7 @@ func TestAPIServerReadsParametersOfPolicies(t *testing.T) {
 
 // A label of a namespace can be written by its subresources, too: what guards labels guards them all.
 func TestLabelsOfNamespacesAreGuardedInSubresources(t *testing.T) {
-	objects, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests())(t)
 	policies := 0
 	for _, object := range objects {
 		if object.GetKind() != "ValidatingAdmissionPolicy" || !strings.HasSuffix(object.GetName(), "-label") {

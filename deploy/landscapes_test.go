@@ -16,15 +16,13 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // shippedSpecs are the ContextKinds of all options, by name.
 func shippedSpecs(t *testing.T) map[string]v1alpha1.ContextKindSpec {
 	t.Helper()
-	files, err := deploy.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Need(deploy.Files())(t)
 	specs := map[string]v1alpha1.ContextKindSpec{}
 	for _, file := range files {
 		for _, object := range file.Objects {
@@ -139,14 +137,9 @@ metadata: {name: c, namespace: team, annotations: {workloadidentity.authenticati
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen[c.kind] = true
-			text, err := yaml.YAMLToJSON([]byte(c.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Need(yaml.YAMLToJSON([]byte(c.object)))(t)
 			object := &unstructured.Unstructured{}
-			if err := json.Unmarshal(text, &object.Object); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(text, &object.Object))
 			uses := kinds[c.kind].Uses(t.Context(), object.Object, object.GetNamespace())
 			if uses.Fault != "" || uses.ClustersFault != "" {
 				t.Fatalf("faults: %s, %s", uses.Fault, uses.ClustersFault)
@@ -202,10 +195,7 @@ func TestShippedDeliveries(t *testing.T) {
 
 // An admin may add what docs/howto/gardener.md has for BackupBuckets.
 func TestDeliveriesOfBackupBuckets(t *testing.T) {
-	document, err := os.ReadFile("../docs/howto/gardener.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile("../docs/howto/gardener.md"))(t)
 	written := regexp.MustCompile(`(?m)^ +(deliver: .*backup.*)$`).FindStringSubmatch(string(document))
 	var added v1alpha1.ContextReference
 	if written == nil || yaml.UnmarshalStrict([]byte(written[1]), &added) != nil {
@@ -233,33 +223,22 @@ func TestDeliveriesOfBackupBuckets(t *testing.T) {
 
 // Gardener stores the spec of a Shoot as it comes by the subresource binding, too.
 func TestRulesOfShootsCoverBinding(t *testing.T) {
-	files, err := deploy.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Need(deploy.Files())(t)
 	found := map[string]int{}
 	for _, file := range files {
 		for _, object := range file.Objects {
 			rules, _, err := unstructured.NestedSlice(object.Object, "spec", "matchConstraints", "resourceRules")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for _, webhook := range webhooks {
 				of, _, err := unstructured.NestedSlice(webhook.(map[string]any), "rules")
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				rules = append(rules, of...)
 			}
 			for _, rule := range rules {
 				resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if slices.Contains(resources, "shoots") {
 					found[object.GetKind()]++
 					if !slices.Contains(resources, "shoots/binding") {

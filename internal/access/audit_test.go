@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // auditLine is an event of level Metadata, of a request in the namespace shop.
@@ -61,9 +63,7 @@ func TestAuditLogs(t *testing.T) {
 		log.WriteString(line)
 	}
 	var missing Missing
-	if err := missing.Read(strings.NewReader(log.String())); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, missing.Read(strings.NewReader(log.String())))
 	var got []string
 	for _, s := range missing.Suggestions() {
 		text := fmt.Sprintf("%s in %d by %s:", s.Account, s.Events, s.Binding.RoleRef.Name)
@@ -93,9 +93,7 @@ func TestSuggestionsOfOtherUsersHaveOtherNames(t *testing.T) {
 	for _, users := range [][]string{{"jane"}, {"joe"}, {"jane", "joe"}, {"joe", "jane"}} {
 		var missing Missing
 		for _, user := range users {
-			if err := missing.Read(strings.NewReader(auditLine(user, "", 201, podsOfCart))); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, missing.Read(strings.NewReader(auditLine(user, "", 201, podsOfCart))))
 		}
 		names[missing.Suggestions()[0].Binding.Name] = true
 	}
@@ -109,9 +107,7 @@ func FuzzAudit(f *testing.F) {
 	f.Add(auditLine("system:serviceaccount:a:b", "", 0, account("x", "a/*, b/c"), failed("0", "x")))
 	f.Fuzz(func(t *testing.T, log string) {
 		var missing Missing
-		if err := missing.Read(strings.NewReader(log)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, missing.Read(strings.NewReader(log)))
 		for _, s := range missing.Suggestions() {
 			if err := s.Account.Check(); err != nil || len(s.Binding.Subjects) == 0 {
 				t.Errorf("suggested %v: %v", s, err)

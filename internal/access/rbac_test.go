@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func rule(verb, group, resource string, names ...string) rbacv1.PolicyRule {
@@ -124,10 +126,7 @@ func TestSources(t *testing.T) {
 	}{
 		"jane": {nil, 1}, "joe": {nil, 0}, "system:serviceaccount:shop:ci": {nil, 1}, "ci": {nil, 0}, "root": {[]string{"system:masters"}, 1},
 	} {
-		subject, err := Subject(name, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		subject := testkit.Need(Subject(name, false))(t)
 		if got := orchard().Sources(use, subject, test.groups); len(got) != test.want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -6,27 +6,20 @@ import (
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/access"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTemplates(t *testing.T) {
-	shipped, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shipped := testkit.Need(deploy.Manifests())(t)
 	for _, text := range []string{"argoproj.io/v1alpha1,rollouts=spec.template", "rollouts.argoproj.io/v1alpha1,rollouts=spec.template"} {
 		template, err := access.ParseTemplate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		objects, err := template.Policy(shipped)
 		if err != nil || len(objects) != 4 {
 			t.Fatalf("%d objects, %v", len(objects), err)
 		}
 		for _, object := range objects {
-			json, err := object.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			json := testkit.Need(object.MarshalJSON())(t)
 			for _, word := range []string{"cronjobs", "podtemplates", "jobTemplate", "deployments", access.TemplatesPolicy} {
 				if strings.Contains(string(json), word) {
 					t.Errorf("%s has %q of the shipped one:\n%s", object.GetName(), word, json)

@@ -12,14 +12,12 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func cart(t *testing.T) Account {
 	t.Helper()
-	declared, err := targets.Declare("aws:arn:aws:iam::123456789012:role/cart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	declared := testkit.Need(targets.Declare("aws:arn:aws:iam::123456789012:role/cart"))(t)
 	return Account{Account: access.Account{Namespace: "shop", Name: "cart"}, Target: &declared, Template: "restricted", Mode: profiles.ModeEnforce}
 }
 
@@ -47,9 +45,7 @@ func TestAddIdentity(t *testing.T) {
 // Stored objects that differ from the wanted ones are in the way.
 func TestInTheWay(t *testing.T) {
 	a := cart(t)
-	if err := a.CheckIdentity(a.Identity()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, a.CheckIdentity(a.Identity()))
 	for what, change := range map[string]func(*v1alpha1.WorkloadIdentitySpec){
 		"type":           func(s *v1alpha1.WorkloadIdentitySpec) { s.TargetSystem.Type = "azure" },
 		"audience":       func(s *v1alpha1.WorkloadIdentitySpec) { s.Audiences = []string{"x"} },
@@ -63,9 +59,7 @@ func TestInTheWay(t *testing.T) {
 			t.Errorf("%s: not refused", what)
 		}
 	}
-	if err := a.CheckProfile(a.Profile()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, a.CheckProfile(a.Profile()))
 	for what, change := range map[string]func(*profiles.ServiceAccountProfileSpec){
 		"mode":       func(s *profiles.ServiceAccountProfileSpec) { s.SecurityContext.Mode = profiles.ModeDefault },
 		"template":   func(s *profiles.ServiceAccountProfileSpec) { s.SecurityContext.TemplateRef.Name = "x" },
@@ -79,9 +73,7 @@ func TestInTheWay(t *testing.T) {
 	}
 	stored := a.Profile()
 	a.Template = ""
-	if err := a.CheckProfile(stored); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, a.CheckProfile(stored))
 	if stored.Spec.WorkloadIdentities = []string{"x"}; a.CheckProfile(stored) == nil {
 		t.Error("an identity by an annotation, too: not refused")
 	}

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // No header, method or address of a caller makes an event large.
@@ -17,10 +19,7 @@ func TestEventsAreBounded(t *testing.T) {
 		AuditID: types.UID(long), Verb: long, RequestURI: long, UserAgent: long,
 		SourceIPs: append(slices.Repeat([]string{"192.0.2.1"}, 100_000), "192.0.2.2"),
 	})
-	text, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(event))(t)
 	if len(text) > 8<<10 {
 		t.Errorf("an event of %d bytes", len(text))
 	}

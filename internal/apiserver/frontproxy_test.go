@@ -38,10 +38,7 @@ func (c *counted) VerifyOptions() (gox509.VerifyOptions, bool) {
 
 func trusting(t testing.TB, ca *testkit.Certificate) *counted {
 	t.Helper()
-	bundle, err := dynamiccertificates.NewStaticCAContent("ca", ca.PEM())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := testkit.Need(dynamiccertificates.NewStaticCAContent("ca", ca.PEM()))(t)
 	return &counted{CAContentProvider: bundle}
 }
 

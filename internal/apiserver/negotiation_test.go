@@ -6,15 +6,13 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
+	"github.com/credence-id/credence/test/testkit"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // A request for a token has metadata, which admission selects by, whether its body has its kind or not.
 func TestDecodedTokenRequestsHaveMetadata(t *testing.T) {
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Need(NewScheme())(t)
 	negotiation := newNegotiation(scheme, NewCodecs(scheme))
 	kind := v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 	for _, body := range []string{
@@ -36,10 +34,7 @@ func TestDecodedTokenRequestsHaveMetadata(t *testing.T) {
 
 // An error of decoding repeats little of the body: answers and two audit logs have it.
 func TestErrorsOfDecodingAreShort(t *testing.T) {
-	scheme, err := NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Need(NewScheme())(t)
 	negotiation := newNegotiation(scheme, NewCodecs(scheme))
 	decoder := negotiation.DecoderToVersion(negotiation.SupportedMediaTypes()[0].Serializer, v1alpha1.SchemeGroupVersion)
 	long := strings.Repeat("1", 500<<10)

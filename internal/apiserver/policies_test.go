@@ -61,14 +61,10 @@ func TestFollowOwnPolicies(t *testing.T) {
 	followed("own", "all", "any", "no-more")
 	api := client.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	for _, changed := range []*admissionregistrationv1.ValidatingAdmissionPolicy{policy("later", v1alpha1.GroupName), policy("no-more", "batch"), policy("core", "apps")} {
-		if _, err := api.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(api.Update(t.Context(), changed, metav1.UpdateOptions{})))
 	}
 	for _, added := range []*admissionregistrationv1.ValidatingAdmissionPolicy{policy("new-core", ""), policy("new-own", v1alpha1.GroupName)} {
-		if _, err := api.Create(t.Context(), added, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(api.Create(t.Context(), added, metav1.CreateOptions{})))
 	}
 	followed("own", "all", "any", "later", "new-own")
 	factory.WaitForCacheSync(t.Context().Done())

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const applied = "application/apply-patch+yaml"
@@ -62,12 +63,8 @@ func TestTakeUID(t *testing.T) {
 				return
 			}
 			var is, want any
-			if err := json.Unmarshal(rest, &is); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal([]byte(test.rest), &want); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(rest, &is))
+			testkit.Must(t, json.Unmarshal([]byte(test.rest), &want))
 			if diff := cmp.Diff(want, is); diff != "" {
 				t.Error(diff)
 			}
@@ -91,9 +88,7 @@ func FuzzTakeUID(f *testing.F) {
 			return
 		}
 		var before, after map[string]any
-		if err := yaml.Unmarshal([]byte(body), &before); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte(body), &before))
 		if err := yaml.Unmarshal(rest, &after); err != nil {
 			t.Fatalf("%s: %v", rest, err)
 		}

@@ -11,14 +11,13 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/atomicfile"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for content, mode := range map[string]fs.FileMode{"first": 0o600, "second": 0o644} {
-		if err := atomicfile.Replace(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, atomicfile.Replace(path, []byte(content), mode))
 		have(t, path, content, mode)
 	}
 	if names := entries(t, filepath.Dir(path)); len(names) != 1 {
@@ -84,14 +83,8 @@ func TestReplaceThatFails(t *testing.T) {
 
 func have(t *testing.T, path, content string, mode fs.FileMode) {
 	t.Helper()
-	present, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	present := testkit.Need(os.ReadFile(path))(t)
+	info := testkit.Need(os.Stat(path))(t)
 	if string(present) != content || info.Mode().Perm() != mode {
 		t.Errorf("%q of mode %o, want %q of mode %o", present, info.Mode().Perm(), content, mode)
 	}
@@ -99,10 +92,7 @@ func have(t *testing.T, path, content string, mode fs.FileMode) {
 
 func entries(t *testing.T, folder string) []string {
 	t.Helper()
-	list, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Need(os.ReadDir(folder))(t)
 	var names []string
 	for _, entry := range list {
 		names = append(names, entry.Name())

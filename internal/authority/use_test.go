@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/authority/authoritytest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The same table is run against the admission policies, and a real authorizer, by TestTheRuleOfUse of test/e2e.
@@ -38,10 +39,7 @@ func TestTheRuleOfUse(t *testing.T) {
 // kinds are those whose use is reviewed, as the source has them. Tokens are not used: the right to create them is the API's own.
 func kinds(t *testing.T) []authority.Kind {
 	t.Helper()
-	source, err := os.ReadFile("question.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testkit.Need(os.ReadFile("question.go"))(t)
 	known := map[string]authority.Kind{
 		"WorkloadIdentities": authority.WorkloadIdentities, "CredentialsBindings": authority.CredentialsBindings,
 		"GMSACredentialSpecs": authority.GMSACredentialSpecs, "ServiceAccounts": authority.ServiceAccounts,

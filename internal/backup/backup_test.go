@@ -20,6 +20,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/backup"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const issuer = "https://identity.example.com"
@@ -65,14 +66,8 @@ func TestBackup(t *testing.T) {
 	if cart.ResourceVersion != "" || cart.OwnerReferences != nil || cart.Finalizers != nil || cart.Status.Conditions != nil || cart.Labels["team"] != "a" {
 		t.Errorf("what is kept of an identity: %+v", cart)
 	}
-	file, err := b.Encode(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := backup.Decode(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Need(b.Encode(nil))(t)
+	got := testkit.Need(backup.Decode(file, nil))(t)
 	if again, err := got.Encode(nil); err != nil || !bytes.Equal(file, again) {
 		t.Errorf("read and written again it differs: %v", err)
 	}
@@ -83,10 +78,7 @@ func TestBackup(t *testing.T) {
 
 // No byte of a file can be changed without notice.
 func TestDamage(t *testing.T) {
-	file, err := sample(t).Encode(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Need(sample(t).Encode(nil))(t)
 	for i := range len(file) - 1 {
 		changed := bytes.Clone(file)
 		changed[i] ^= 1
@@ -109,10 +101,7 @@ func TestDamage(t *testing.T) {
 
 // A file of the right checksum is refused where it has more than a backup keeps of an identity.
 func TestChanged(t *testing.T) {
-	file, err := sample(t).Encode(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Need(sample(t).Encode(nil))(t)
 	forged := func(place, change string) []byte {
 		var envelope struct {
 			CredenceBackup int             `json:"credenceBackup"`
@@ -124,16 +113,11 @@ func TestChanged(t *testing.T) {
 		}
 		envelope.Content = bytes.Replace(envelope.Content, []byte(place), []byte(change), 1)
 		envelope.SHA256 = fmt.Sprintf("%x", sha256.Sum256(envelope.Content))
-		changed, err := json.Marshal(envelope)
-		if err != nil {
-			t.Fatal(err)
-		}
+		changed := testkit.Need(json.Marshal(envelope))(t)
 		return changed
 	}
 	const name = `"name":"cart"`
-	if _, err := backup.Decode(forged(name, name), nil); err != nil {
-		t.Fatalf("unchanged: %v", err)
-	}
+	testkit.Must(t, testkit.Err(backup.Decode(forged(name, name), nil)), "unchanged")
 	for place, more := range map[string][]string{
 		name: {
 			`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"u"}]`, `"finalizers":["example.com/f"]`, `"generateName":"cart-"`,
@@ -155,35 +139,18 @@ func TestChanged(t *testing.T) {
 
 func TestEncryption(t *testing.T) {
 	b := sample(t)
-	ring, err := keys.Bootstrap(keys.NewPrivate, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.AddRing(ring); err != nil {
-		t.Fatal(err)
-	}
+	ring := testkit.Need(keys.Bootstrap(keys.NewPrivate, now))(t)
+	testkit.Must(t, b.AddRing(ring))
 	if _, err := b.Encode(nil); err == nil {
 		t.Error("a backup with keys was not encrypted")
 	}
 	if text := fmt.Sprintf("%v %+v", *b, b.Ring); strings.Contains(text, "PRIVATE") {
 		t.Error("a key is printed")
 	}
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := b.Encode([]age.Recipient{key.Recipient()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := backup.Decode(file, []age.Identity{key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(age.GenerateX25519Identity())(t)
+	other := testkit.Need(age.GenerateX25519Identity())(t)
+	file := testkit.Need(b.Encode([]age.Recipient{key.Recipient()}))(t)
+	got := testkit.Need(backup.Decode(file, []age.Identity{key}))(t)
 	if restored, err := got.Ring.Keys(); err != nil || len(restored.Keys) != len(ring.Keys) || restored.Keys[0].ID != ring.Keys[0].ID {
 		t.Errorf("keys: %v", err)
 	}
@@ -254,8 +221,6 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := b.Encode(nil); err != nil {
-			t.Errorf("what was read can not be written: %v", err)
-		}
+		testkit.Expect(t, testkit.Err(b.Encode(nil)), "what was read can not be written")
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const day = 24 * time.Hour
@@ -23,9 +24,7 @@ var (
 func must[T any](t testing.TB) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return value
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // server is an API that answers requests by their method and path, and records them.
@@ -55,10 +56,7 @@ func start(t *testing.T) (*server, *cluster.API) {
 	s := &server{answers: map[string]func(*http.Request) (int, any){}}
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
-	api, err := cluster.New(&rest.Config{Host: listening.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: listening.URL, QPS: -1}))(t)
 	return s, api
 }
 
@@ -122,9 +120,7 @@ func TestNamesAreOneSegmentOfThePath(t *testing.T) {
 	if err := cluster.CheckName(""); err == nil {
 		t.Error("an empty name is a name")
 	}
-	if err := cluster.CheckName("cart"); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, cluster.CheckName("cart"))
 }
 
 // A request that fails is sent once, and its error is that of the API.

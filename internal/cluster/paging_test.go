@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func metadata(name string) metav1.PartialObjectMetadata {
@@ -39,9 +40,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	var names []string
 	listing := cluster.Listing{Namespace: "shop", Resource: "pods", Labels: "app=cart", Fields: "spec.nodeName=n", Metadata: true}
 	visit := func(object *metav1.PartialObjectMetadata) { names = append(names, object.Name) }
-	if err := cluster.Each(t.Context(), api, listing, visit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cluster.Each(t.Context(), api, listing, visit))
 	if want := []string{"a", "b", "c"}; !cmp.Equal(names, want) || len(s.requests) != 2 {
 		t.Errorf("read %q with %q, want %q", names, s.requests, want)
 	}

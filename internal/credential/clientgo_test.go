@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // client-go's own decoder reads all that Encode writes.
@@ -30,9 +31,7 @@ func TestClientGoReadsWhatIsPrinted(t *testing.T) {
 	}
 	for _, version := range []string{credential.V1, credential.V1Beta1} {
 		out, err := c.Encode(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		object, kind, err := decoder.Decode(out, nil, nil)
 		if err != nil || kind.GroupVersion().String() != version {
 			t.Fatalf("%s: %v, %v", version, kind, err)
@@ -49,9 +48,7 @@ func TestClientGoReadsWhatIsPrinted(t *testing.T) {
 // token expires, and gets a new one although the one that is kept is fresh.
 func TestClientGoIsServedANewTokenWhenOneIsRevoked(t *testing.T) {
 	p := newProcesses(t)
-	if err := os.WriteFile(p.wait, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.wait, nil, 0o600))
 	var revoked atomic.Bool
 	server := guarded(t, func(token string) bool { return token == "token-2" || token == "token-1" && !revoked.Load() })
 	var environment []api.ExecEnvVar
@@ -60,22 +57,16 @@ func TestClientGoIsServedANewTokenWhenOneIsRevoked(t *testing.T) {
 	}
 	client := func() *http.Client {
 		// The server is of no matter to the authenticator, which is kept for the life of the process for equal settings.
-		client, err := rest.HTTPClientFor(&rest.Config{
+		client := testkit.Need(rest.HTTPClientFor(&rest.Config{
 			Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 			ExecProvider: &api.ExecConfig{
 				Command: os.Args[0], Env: environment, APIVersion: credential.V1, InteractiveMode: api.NeverExecInteractiveMode,
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		return client
 	}()
 	get := func() int {
-		response, err := client.Get(server.URL + "/api")
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := testkit.Need(client.Get(server.URL + "/api"))(t)
 		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode == http.StatusOK {
 			var versions struct{ Kind string }

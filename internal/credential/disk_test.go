@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestWhatIsOnDisk(t *testing.T) {
@@ -75,9 +76,7 @@ func TestFileOfAnotherKey(t *testing.T) {
 	w.want(1, "token-1")
 	other := renamed{w.authority}
 	w.must(os.Rename(w.file(), w.fileOf(other)))
-	if _, err := w.provider(client(2)).Serve(t.Context(), other, interactively()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.provider(client(2)).Serve(t.Context(), other, interactively())))
 	if w.authority.logins != 2 {
 		t.Errorf("%d logins", w.authority.logins)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestEncode(t *testing.T) {
@@ -92,10 +93,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		}
 	}
 	for _, value := range []any{c, &c, entry, &entry} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(json.Marshal(value))(t)
 		texts = append(texts, string(text))
 	}
 	for _, text := range texts {

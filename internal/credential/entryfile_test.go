@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func fullEntry() Entry {
@@ -23,14 +24,8 @@ func fullEntry() Entry {
 
 func TestEntryComesBackAsItWasKept(t *testing.T) {
 	for _, want := range []Entry{fullEntry(), {Key: map[string]string{"source": "x"}}} {
-		data, err := encodeEntry(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decodeEntry(cache.NameOf(want.Key), data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Need(encodeEntry(want))(t)
+		got := testkit.Need(decodeEntry(cache.NameOf(want.Key), data))(t)
 		if diff := cmp.Diff(&want, got); diff != "" {
 			t.Errorf("entry (-want +got):\n%s", diff)
 		}
@@ -86,9 +81,7 @@ func FuzzDecodeEntry(f *testing.F) {
 			}
 		}
 		again, err := encodeEntry(*got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if reread, err := decodeEntry(name, again); err != nil {
 			t.Errorf("the entry written back cannot be read: %v", err)
 		} else if diff := cmp.Diff(got.Credential, reread.Credential); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestParseAsk(t *testing.T) {
@@ -38,10 +39,7 @@ func TestParseAsk(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := credential.ParseExecInfo(c.environment, !c.absent, c.terminal)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testkit.Need(credential.ParseExecInfo(c.environment, !c.absent, c.terminal))(t)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("info (-want +got):\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // kubectl runs a provider that fails six times. One page is opened for it, and one network call is made.
@@ -99,9 +100,7 @@ func TestUnattendedLoopOpensFewPages(t *testing.T) {
 	}
 	// In the morning the user logs in on purpose.
 	w.authority.away = false
-	if _, err := w.provider(client(1)).Renew(t.Context(), w.authority, interactively()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.provider(client(1)).Renew(t.Context(), w.authority, interactively())))
 	w.want(2, "token-1")
 }
 

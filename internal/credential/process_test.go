@@ -170,9 +170,7 @@ func TestEightProcessesAreOneLogin(t *testing.T) {
 		}
 		return waiting == 7
 	})
-	if err := os.WriteFile(p.wait, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.wait, nil, 0o600))
 	for i, command := range commands {
 		if err := command.Wait(); err != nil {
 			t.Errorf("provider %d: %v: %s", i, err, waiters[i].all)
@@ -193,13 +191,9 @@ func TestKilledWhileItObtains(t *testing.T) {
 	p.until("the first calls the source", func() bool { return len(p.calls()) == 1 })
 	second, out, told := p.start()
 	<-told.seen
-	if err := first.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, first.Process.Kill())
 	_ = first.Wait() // it was killed
-	if err := os.WriteFile(p.wait, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.wait, nil, 0o600))
 	if err := second.Wait(); err != nil || !strings.Contains(out.String(), `"token":"token-2"`) {
 		t.Errorf("the second: %v, %q, %s", err, out, told.all)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestFreshIsServedToAllUntilTheMargin(t *testing.T) {
@@ -275,9 +276,7 @@ func TestWithoutFolderOrKeyTheSourceIsAskedEachTime(t *testing.T) {
 			t.Error("a state is reported as kept")
 		}
 	}
-	if _, err := w.provider(client(1)).Serve(t.Context(), keyless{w.authority}, interactively()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.provider(client(1)).Serve(t.Context(), keyless{w.authority}, interactively())))
 	if _, err := os.Stat(w.folder); err == nil {
 		t.Error("a folder was made")
 	}

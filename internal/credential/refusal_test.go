@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The protocol has no message for "the server refused it": a client that was served a credential, and requests again before
@@ -76,9 +77,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	start := w.clock
 	w.authority.during = func() { at = append(at, w.clock.Sub(start)) }
 	for range 3600 {
-		if _, err := w.serve(1, silentlyAfterLogin(w)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.serve(1, silentlyAfterLogin(w))))
 		w.pass(time.Second)
 	}
 	want := "[0s 1s 11s 51s 3m31s 14m11s 44m11s]"
@@ -106,19 +105,14 @@ func TestClustersHaveABudgetEach(t *testing.T) {
 	w.authority.lifetime = 12 * time.Hour
 	w.want(1, "token-1")
 	for range 600 {
-		if _, err := w.serve(2, at("https://bad")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.serve(2, at("https://bad"))))
 		w.pass(time.Second)
 	}
 	if w.authority.attempts > 6 {
 		t.Errorf("%d credentials were got for a cluster that refuses everything for ten minutes", w.authority.attempts)
 	}
 	for i := range 3 {
-		revoked, err := w.serve(3+i, at("https://good"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		revoked := testkit.Need(w.serve(3+i, at("https://good")))(t)
 		if got, err := w.serve(3+i, at("https://good")); err != nil || got.Token.Reveal() == revoked.Token.Reveal() {
 			t.Errorf("revocation %d: the client of another cluster got the same again, error %v", i, err)
 		}
@@ -132,9 +126,7 @@ func TestSuccessfulReplacementsDoNotCount(t *testing.T) {
 	w.authority.lifetime = 12 * time.Hour
 	w.want(1, "token-1")
 	for i := range 20 {
-		if _, err := w.serve(10+i, silently()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.serve(10+i, silently())))
 		w.want(10+i, fmt.Sprintf("token-%d", i+2))
 		w.pass(20 * time.Second)
 	}
@@ -181,9 +173,7 @@ func TestShortLivesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.authority.lifetime = time.Minute
 	for range 600 {
-		if _, err := w.serve(1, silentlyAfterLogin(w)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.serve(1, silentlyAfterLogin(w))))
 		w.pass(time.Second)
 	}
 	if !w.authority.requests[1].Refused || w.authority.attempts > 80 {
@@ -245,9 +235,7 @@ func TestWhatIsNoRefusal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			for i, caller := range []credential.Caller{c.first, c.second} {
-				if _, err := w.provider(caller).Serve(t.Context(), w.authority, c.infos[i]); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(w.provider(caller).Serve(t.Context(), w.authority, c.infos[i])))
 				w.pass(time.Minute)
 			}
 			if refused := w.authority.attempts == 2; refused != c.refused {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A timer may stand still for a night: a wait is never longer than ten minutes.
@@ -26,15 +28,10 @@ func TestWaitsAreBounded(t *testing.T) {
 
 // A namespace may lose its label before its Secrets can be read: the right to them is looked at once they can.
 func TestNamespaceServedLateIsLookedAtForRelease(t *testing.T) {
-	agent, err := New(Config{Workload: &rest.Config{Host: "https://none.example"}, Registry: prometheus.NewRegistry(), Random: func() float64 { return 0.5 }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := testkit.Need(New(Config{Workload: &rest.Config{Host: "https://none.example"}, Registry: prometheus.NewRegistry(), Random: func() float64 { return 0.5 }}))(t)
 	releases := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer releases.ShutDown()
-	if err := agent.served.Start(t.Context(), releases); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, agent.served.Start(t.Context(), releases))
 	agent.namespaceServed("ns")
 	if releases.Len() != 1 {
 		t.Fatalf("%d namespaces are looked at, want 1", releases.Len())

@@ -22,6 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/workers"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // filled is a cache that is filled, and follows nothing.
@@ -125,9 +126,7 @@ func watched(t *testing.T) (*Agent, map[*workers.Queue]workqueue.TypedRateLimiti
 	for _, queue := range []*workers.Queue{&a.secrets, &a.wanted, &a.services, &a.served} {
 		queues[queue] = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		t.Cleanup(queues[queue].ShutDown)
-		if err := queue.Start(t.Context(), queues[queue]); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, queue.Start(t.Context(), queues[queue]))
 	}
 	return a, queues
 }
@@ -222,10 +221,7 @@ func TestCacheKeepsLittle(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{ServiceAccountName: "web", SchedulingGates: gate, Containers: []corev1.Container{{Name: "main"}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}, {Type: v1alpha1.ConditionTokenReady}}}}
 	kept := func() *corev1.Pod {
-		small, err := gatedOnly(pod)
-		if err != nil {
-			t.Fatal(err)
-		}
+		small := testkit.Need(gatedOnly(pod))(t)
 		return small.(*corev1.Pod)
 	}
 	if small := kept(); small.Name != "p" || small.UID != "u" || small.Labels != nil || small.Spec.ServiceAccountName != "web" || len(small.Spec.SchedulingGates) != 1 || small.Spec.Containers != nil || len(small.Status.Conditions) != 1 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // bare is the baseline of the handler: the same bytes, without decisions and headers.
@@ -26,9 +28,7 @@ func benchmarked(b *testing.B) map[string]http.Handler {
 	b.Helper()
 	documents := exampleDocuments(b)
 	handler := NewHandler(Settings{Issuer: testIssuer, Recorder: NewRecorder(prometheus.NewRegistry(), time.Now)})
-	if err := handler.Publish(documents); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, handler.Publish(documents))
 	return map[string]http.Handler{"credence": handler, "bare": bare(documents.JWKS())}
 }
 
@@ -95,8 +95,6 @@ func BenchmarkParse(b *testing.B) {
 	documents := exampleDocuments(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Parse(testIssuer, documents.configuration, documents.jwks); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, testkit.Err(Parse(testIssuer, documents.configuration, documents.jwks)))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const testIssuer = identity.Issuer("https://identity.example.com/garden/issuer")
@@ -31,10 +32,7 @@ const (
 
 func number(t testing.TB, s string) *big.Int {
 	t.Helper()
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Need(base64.RawURLEncoding.DecodeString(s))(t)
 	return new(big.Int).SetBytes(b)
 }
 
@@ -42,16 +40,10 @@ func exampleKeys(t testing.TB) []identity.PublicKey {
 	t.Helper()
 	x, y := number(t, exampleX), number(t, exampleY)
 	point := append([]byte{4}, append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...)...)
-	ec, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ec := testkit.Need(ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point))(t)
 	var keys []identity.PublicKey
 	for _, public := range []any{&rsa.PublicKey{N: number(t, exampleN), E: 65537}, ec} {
-		key, err := identity.NewPublicKey(public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := testkit.Need(identity.NewPublicKey(public))(t)
 		keys = append(keys, key)
 	}
 	return keys
@@ -59,19 +51,13 @@ func exampleKeys(t testing.TB) []identity.PublicKey {
 
 func exampleDocuments(t testing.TB) Documents {
 	t.Helper()
-	documents, err := New(testIssuer, exampleKeys(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(New(testIssuer, exampleKeys(t)))(t)
 	return documents
 }
 
 func TestNewWritesTheseBytes(t *testing.T) {
 	keys := exampleKeys(t)
-	documents, err := New(testIssuer, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(New(testIssuer, keys))(t)
 	wantConfiguration := `{"issuer":"https://identity.example.com/garden/issuer","jwks_uri":"https://identity.example.com/garden/issuer/jwks",` +
 		`"response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256","RS256"]}`
 	wantJWKS := `{"keys":[{"kty":"RSA","alg":"RS256","use":"sig","kid":"` + string(keys[0].ID) + `","n":"` + exampleN + `","e":"AQAB"},` +
@@ -90,9 +76,7 @@ func TestNewWritesTheseBytes(t *testing.T) {
 func TestNewIsReadByAJOSELibrary(t *testing.T) {
 	keys := exampleKeys(t)
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(exampleDocuments(t).JWKS(), &set); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(exampleDocuments(t).JWKS(), &set))
 	for _, key := range keys {
 		found := set.Key(string(key.ID))
 		if len(found) != 1 || !found[0].Valid() || !found[0].IsPublic() || found[0].Algorithm != string(key.Algorithm) || found[0].Use != "sig" {
@@ -106,10 +90,7 @@ func TestNewIsReadByAJOSELibrary(t *testing.T) {
 
 func TestNewKeepsCharactersOfTheIssuer(t *testing.T) {
 	const issuer = identity.Issuer("https://example.com/a&b")
-	documents, err := New(issuer, exampleKeys(t)[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(New(issuer, exampleKeys(t)[:1]))(t)
 	if !strings.Contains(string(documents.Configuration()), `"https://example.com/a&b"`) {
 		t.Errorf("the issuer is not in %s byte for byte", documents.Configuration())
 	}
@@ -118,13 +99,9 @@ func TestNewKeepsCharactersOfTheIssuer(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	keys := exampleKeys(t)
 	edwards, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wrong := keys[0]
 	wrong.Algorithm = identity.ES256
 	for name, test := range map[string]struct {
@@ -156,10 +133,7 @@ func TestNewRefuses(t *testing.T) {
 func TestDocumentsAreImmutable(t *testing.T) {
 	documents := exampleDocuments(t)
 	configuration, jwks := documents.Configuration(), documents.JWKS()
-	parsed, err := Parse(testIssuer, configuration, jwks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := testkit.Need(Parse(testIssuer, configuration, jwks))(t)
 	clear(configuration)
 	clear(jwks)
 	clear(documents.JWKS())
@@ -171,10 +145,7 @@ func TestDocumentsAreImmutable(t *testing.T) {
 
 func TestETagsFollowTheBytes(t *testing.T) {
 	one, again := exampleDocuments(t), exampleDocuments(t)
-	other, err := New(testIssuer, exampleKeys(t)[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkit.Need(New(testIssuer, exampleKeys(t)[:1]))(t)
 	if one.JWKSETag() != again.JWKSETag() {
 		t.Error("the same bytes have different ETags")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -24,9 +25,7 @@ const (
 func loadedHandler(t testing.TB) (*Handler, Documents) {
 	t.Helper()
 	handler, documents := NewHandler(Settings{Issuer: testIssuer}), exampleDocuments(t)
-	if err := handler.Publish(documents); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, handler.Publish(documents))
 	return handler, documents
 }
 
@@ -42,10 +41,7 @@ func ask(handler http.Handler, method, target string, header ...string) *http.Re
 
 func body(t testing.TB, response *http.Response) string {
 	t.Helper()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Need(io.ReadAll(response.Body))(t)
 	return string(data)
 }
 
@@ -84,14 +80,9 @@ func TestHandlerServesDocuments(t *testing.T) {
 
 func TestHandlerServesAnIssuerWithoutPath(t *testing.T) {
 	const issuer = identity.Issuer("https://identity.example.com")
-	documents, err := New(issuer, exampleKeys(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(New(issuer, exampleKeys(t)))(t)
 	handler := NewHandler(Settings{Issuer: issuer, MaxAge: 5 * time.Minute})
-	if err := handler.Publish(documents); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, handler.Publish(documents))
 	for _, path := range []string{"/.well-known/openid-configuration", "/jwks"} {
 		response := ask(handler, http.MethodGet, path)
 		if response.StatusCode != http.StatusOK || response.Header.Get("Cache-Control") != "public, max-age=300" {
@@ -105,9 +96,7 @@ func TestMaxAgeEndsWithTheNextChange(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	documents := exampleDocuments(t)
 	handler := NewHandler(Settings{Issuer: testIssuer, MaxAge: 5 * time.Minute, Now: func() time.Time { return now }})
-	if err := handler.Publish(documents); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, handler.Publish(documents))
 	for _, c := range []struct {
 		name string
 		next time.Time
@@ -131,9 +120,7 @@ func TestMaxAgeEndsWithTheNextChange(t *testing.T) {
 		}
 	}
 	short := NewHandler(Settings{Issuer: testIssuer, MaxAge: 5 * time.Second, Now: func() time.Time { return now }})
-	if err := short.Publish(documents); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, short.Publish(documents))
 	short.Expect(now)
 	if got := ask(short, http.MethodGet, jwksPath).Header.Get("Cache-Control"); got != "public, max-age=5" {
 		t.Errorf("overdue, longest 5s: Cache-Control %q", got)
@@ -270,10 +257,7 @@ func TestHandlerKeepsTheLastGoodDocuments(t *testing.T) {
 		t.Error("an empty key set was loaded")
 	}
 	handler.Unreadable()
-	foreign, err := New("https://other.example.com", exampleKeys(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := testkit.Need(New("https://other.example.com", exampleKeys(t)))(t)
 	if err := handler.Publish(foreign); err == nil {
 		t.Error("documents of another issuer were published")
 	}
@@ -283,9 +267,7 @@ func TestHandlerKeepsTheLastGoodDocuments(t *testing.T) {
 	if got := body(t, ask(handler, http.MethodGet, jwksPath)); got != string(documents.JWKS()) || !handler.Loaded() {
 		t.Errorf("served is %s", got)
 	}
-	if _, err := handler.Load([]byte(goodConfiguration), []byte(goodSet)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(handler.Load([]byte(goodConfiguration), []byte(goodSet))))
 	if got := body(t, ask(handler, http.MethodGet, jwksPath)); got != goodSet {
 		t.Errorf("served is %s, want the new documents", got)
 	}
@@ -303,13 +285,9 @@ func TestRecorderCounts(t *testing.T) {
 	ask(handler, http.MethodGet, jwksPath)
 	handler.Unreadable()
 	documents := exampleDocuments(t)
-	if err := handler.Publish(documents); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, handler.Publish(documents))
 	now = now.Add(90 * time.Second)
-	if _, err := handler.Load(documents.Configuration(), documents.JWKS()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(handler.Load(documents.Configuration(), documents.JWKS())))
 	ask(handler, http.MethodGet, jwksPath)
 	ask(handler, http.MethodGet, jwksPath, "If-None-Match", "*")
 	ask(handler, http.MethodPost, configurationPath)
@@ -358,9 +336,7 @@ credence_discovery_requests_total{code="503",document="openid-configuration"} 0
 # TYPE credence_discovery_source_healthy gauge
 credence_discovery_source_healthy 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testutil.GatherAndCompare(registry, strings.NewReader(want)))
 }
 
 // FuzzHandler requests any path: only two have documents, and every answer is complete and safe.

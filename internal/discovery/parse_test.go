@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -22,10 +23,7 @@ const (
 
 func TestParseKeepsTheBytes(t *testing.T) {
 	configuration, jwks := " "+goodConfiguration+"\n", "\t"+goodSet+" "
-	documents, err := Parse(testIssuer, []byte(configuration), []byte(jwks))
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(Parse(testIssuer, []byte(configuration), []byte(jwks)))(t)
 	if string(documents.Configuration()) != configuration || string(documents.JWKS()) != jwks {
 		t.Error("the bytes are not those that were parsed")
 	}
@@ -227,9 +225,7 @@ func checkParsed(t *testing.T, configuration, jwks []byte) {
 		t.Fatal("the bytes are not those that were parsed")
 	}
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(jwks, &set); err != nil {
-		t.Fatalf("a JOSE library refuses the key set: %v", err)
-	}
+	testkit.Must(t, json.Unmarshal(jwks, &set), "a JOSE library refuses the key set")
 	if len(set.Keys) != len(documents.KeyIDs()) || len(set.Keys) == 0 {
 		t.Fatalf("a JOSE library reads %d keys of %d", len(set.Keys), len(documents.KeyIDs()))
 	}

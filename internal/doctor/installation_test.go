@@ -11,14 +11,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A file belongs to the part on which alone the chart makes it depend.
 func TestParts(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/chart/credence/templates/_helpers.tpl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile("../../deploy/chart/credence/templates/_helpers.tpl"))(t)
 	_, files, _ := strings.Cut(string(text), `{{- define "credence.files" -}}`)
 	files, _, _ = strings.Cut(files, "{{- define ")
 	alone := map[string]string{"{{- if .Values.identities.enabled }}": "identities", "{{- if .Values.workloads.enabled }}": "workloads", "{{- if .Values.gmsa.enabled }}": "gMSA"}
@@ -84,15 +83,11 @@ func TestMissingRights(t *testing.T) {
 func TestAddedRights(t *testing.T) {
 	role := func(text string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("kind: ClusterRole\nmetadata: {name: x}\n"+text), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte("kind: ClusterRole\nmetadata: {name: x}\n"+text), &o.Object))
 		return o
 	}
 	rules := func(texts ...string) (have installed) {
-		if err := yaml.Unmarshal([]byte("rules: ["+strings.Join(texts, ", ")+"]"), &have); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte("rules: ["+strings.Join(texts, ", ")+"]"), &have))
 		return have
 	}
 	const pods, secrets, metrics = "{apiGroups: [''], resources: [pods], verbs: [get, list]}", "{apiGroups: [''], resources: [secrets], verbs: ['*']}", "{nonResourceURLs: [/metrics], verbs: [get]}"
@@ -119,9 +114,7 @@ func TestAddedRights(t *testing.T) {
 // Fields that may loosen a guard are additions, those that the API server has filled in are not.
 func TestAdditions(t *testing.T) {
 	guard := func(text string) (g map[string]any) {
-		if err := yaml.Unmarshal([]byte(text), &g); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte(text), &g))
 		return g
 	}
 	const written = "matchConstraints: {resourceRules: [{resources: [pods], operations: [CREATE]}]}\nvalidations: [{expression: 'true'}]\n"
@@ -188,9 +181,7 @@ func TestInstallation(t *testing.T) {
 	var manifests []Manifest
 	for name, text := range map[string]string{"base/50-agent.yaml": reader, "base/53-webhooks.yaml": writer} {
 		o := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, yaml.Unmarshal([]byte(text), &o.Object))
 		manifests = append(manifests, Manifest{Name: name, Objects: []*unstructured.Unstructured{o}})
 	}
 	slices.SortFunc(manifests, func(a, b Manifest) int { return strings.Compare(a.Name, b.Name) })

@@ -9,26 +9,18 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTrusted(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	authority := func() *pki.Authority {
-		pair, err := pki.New("ca", 48*time.Hour, now, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		authority, err := pki.Load(pair.Certificate, pair.Key, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := testkit.Need(pki.New("ca", 48*time.Hour, now, rand.Reader))(t)
+		authority := testkit.Need(pki.Load(pair.Certificate, pair.Key, now))(t)
 		return authority
 	}
 	ours, other := authority(), authority()
-	pair, err := ours.Issue(pki.Request{CommonName: "agent", Hosts: []string{"agent.ns.svc"}, Lifetime: time.Hour}, now, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Need(ours.Issue(pki.Request{CommonName: "agent", Hosts: []string{"agent.ns.svc"}, Lifetime: time.Hour}, now, rand.Reader))(t)
 	for name, test := range map[string]struct {
 		certificate, authorities []byte
 		host                     string
@@ -52,18 +44,9 @@ func TestTrusted(t *testing.T) {
 
 // Where kubelets bring the driver tokens for the agent, an agent must be ready at the address of the driver, with a certificate that it trusts.
 func TestPortOfTheAgentForPods(t *testing.T) {
-	pair, err := pki.New("ca", 48*time.Hour, now, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority, err := pki.Load(pair.Certificate, pair.Key, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, err := authority.Issue(pki.Request{CommonName: "agent", Hosts: []string{"credence-agent.credence-system.svc"}, Lifetime: time.Hour}, now, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Need(pki.New("ca", 48*time.Hour, now, rand.Reader))(t)
+	authority := testkit.Need(pki.Load(pair.Certificate, pair.Key, now))(t)
+	serving := testkit.Need(authority.Issue(pki.Request{CommonName: "agent", Hosts: []string{"credence-agent.credence-system.svc"}, Lifetime: time.Hour}, now, rand.Reader))(t)
 	encode := base64.StdEncoding.EncodeToString
 	driver := func(audience string) string {
 		return "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " + v1alpha1.CSIDriver + "}\nspec: {tokenRequests: [{audience: '" + audience + "'}]}"

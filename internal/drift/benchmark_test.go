@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/drift"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func BenchmarkDecide(b *testing.B) {
@@ -16,9 +17,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := drift.Decide(p); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(drift.Decide(p)))
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func role(name string) []byte {
@@ -54,10 +55,7 @@ func admit(t testing.TB, p *drift.Pod) {
 func decide(t *testing.T, p drift.Pod) drift.Finding {
 	t.Helper()
 	before := p.Request.Pod.DeepCopy()
-	finding, err := drift.Decide(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	finding := testkit.Need(drift.Decide(p))(t)
 	if diff := cmp.Diff(before, p.Request.Pod); diff != "" {
 		t.Errorf("the pod was changed (-before +after):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/endpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // conforms checks what programs need of endpoints, on each system. Nothing listens on those that fresh makes.
@@ -41,18 +42,13 @@ func conforms(t *testing.T, fresh func(*testing.T) endpoint.Endpoint) {
 	t.Run("to close a listener ends what waits for a connection, and leaves nothing", func(t *testing.T) {
 		e := fresh(t)
 		for range 2 {
-			listener, err := e.Listen(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := testkit.Need(e.Listen(t.Context()))(t)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := listener.Accept()
 				ended <- err
 			}()
-			if err := listener.Close(); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, listener.Close())
 			if err := <-ended; !errors.Is(err, net.ErrClosed) {
 				t.Errorf("accepts: %v, want %v", err, net.ErrClosed)
 			}
@@ -75,10 +71,7 @@ func conforms(t *testing.T, fresh func(*testing.T) endpoint.Endpoint) {
 // serve answers with what it reads until the test ends.
 func serve(t *testing.T, e endpoint.Endpoint) {
 	t.Helper()
-	listener, err := e.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(e.Listen(t.Context()))(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -94,9 +87,7 @@ func serve(t *testing.T, e endpoint.Endpoint) {
 		}
 	}()
 	t.Cleanup(func() {
-		if err := listener.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, listener.Close())
 		<-ended
 	})
 }
@@ -104,10 +95,7 @@ func serve(t *testing.T, e endpoint.Endpoint) {
 // exchange has a server of e answer a megabyte, which is more than a system holds of a connection.
 func exchange(t *testing.T, e endpoint.Endpoint) {
 	t.Helper()
-	connection, err := e.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := testkit.Need(e.Dial(t.Context()))(t)
 	defer func() { _ = connection.Close() }()
 	sent := make([]byte, 1<<20)
 	for i := range sent {
@@ -122,7 +110,5 @@ func exchange(t *testing.T, e endpoint.Endpoint) {
 	if _, err := io.ReadFull(connection, answered); err != nil || string(answered) != string(sent) {
 		t.Errorf("other bytes come back: %v", err)
 	}
-	if err := <-written; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-written)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/credence-id/credence/internal/endpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func pipe(t *testing.T) endpoint.Endpoint {
@@ -22,10 +23,7 @@ func TestPipe(t *testing.T) { conforms(t, pipe) }
 // While nothing accepts, a dial waits, until its context is done.
 func TestDialOfAPipeWaits(t *testing.T) {
 	e := pipe(t)
-	listener, err := e.Listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(e.Listen(t.Context()))(t)
 	defer func() { _ = listener.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -50,13 +48,9 @@ func restricted(t *testing.T, e endpoint.Endpoint) {
 		path = string(e)
 	}
 	name, err := windows.UTF16PtrFromString(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file, err := windows.CreateFile(name, windows.READ_CONTROL, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_OPEN_REPARSE_POINT|windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = windows.CloseHandle(file) }()
 	has, err := windows.GetSecurityInfo(file, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	if want := "D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)"; err != nil || has.String() != want {

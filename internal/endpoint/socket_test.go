@@ -8,19 +8,15 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/endpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // socket is in a folder with a short path, as that of sockets is.
 func socket(t *testing.T) endpoint.Endpoint {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := testkit.Need(os.MkdirTemp("", "s"))(t)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, os.RemoveAll(folder))
 	})
 	return endpoint.Socket(filepath.Join(folder, "s"))
 }
@@ -29,14 +25,9 @@ func TestSocket(t *testing.T) { conforms(t, socket) }
 
 func TestSocketOfTheDead(t *testing.T) {
 	e := socket(t)
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: e.String(), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead := testkit.Need(net.ListenUnix("unix", &net.UnixAddr{Name: e.String(), Net: "unix"}))(t)
 	dead.SetUnlinkOnClose(false)
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dead.Close())
 	serve(t, e)
 	exchange(t, e)
 	restricted(t, e)
@@ -44,9 +35,7 @@ func TestSocketOfTheDead(t *testing.T) {
 
 func TestSocketInPlaceOfAFile(t *testing.T) {
 	e := socket(t)
-	if err := os.WriteFile(e.String(), []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(e.String(), []byte("kept"), 0o600))
 	if _, err := e.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), e.String()+": something is there that is not a socket") {
 		t.Errorf("listen: %v", err)
 	}

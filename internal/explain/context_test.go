@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster/clustertest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A refusal counts more than what is not known.
@@ -97,12 +98,8 @@ func TestQuotasAndWarningsOfAContextObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := clustertest.Open(t, clustertest.Cluster{Objects: test.objects})
 			x := &Context{ContextReviewStatus: v1alpha1.ContextReviewStatus{References: []v1alpha1.ReviewedReference{binding, missing}}}
-			if err := x.findQuotas(t.Context(), api); err != nil {
-				t.Fatal(err)
-			}
-			if err := x.findWarning(t.Context(), api, object); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, x.findQuotas(t.Context(), api))
+			testkit.Must(t, x.findWarning(t.Context(), api, object))
 			failure := ""
 			if x.LastFailure != nil {
 				failure = x.LastFailure.Reason
@@ -139,10 +136,7 @@ func TestFactsOfCredentialSpecs(t *testing.T) {
 			if !pod.NamesSpecs() {
 				t.Error("the pod names a spec")
 			}
-			x, err := WindowsAccounts(t.Context(), NewFacts(clustertest.Open(t, clustertest.Cluster{Objects: test.objects})), pod)
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := testkit.Need(WindowsAccounts(t.Context(), NewFacts(clustertest.Open(t, clustertest.Cluster{Objects: test.objects})), pod))(t)
 			got := x.CredentialSpecs[0]
 			if x.Verdict != test.verdict || test.use != "" && got.Use != test.use || got.Missing != test.missing || !strings.Contains(strings.Join(x.Notes, "\n"), test.note) {
 				t.Errorf("%s (%s), %+v, notes %q", x.Verdict, x.Reason, got, x.Notes)

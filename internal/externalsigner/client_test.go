@@ -29,10 +29,7 @@ func both() []identity.Algorithm { return []identity.Algorithm{identity.RS256, i
 // newClient is a client whose calls have a deadline, or for 0 patience.
 func newClient(t *testing.T, socket string, timeout time.Duration) *externalsigner.Client {
 	t.Helper()
-	client, err := externalsigner.New(externalsigner.Config{Socket: socket, Timeout: cmp.Or(timeout, patience)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(externalsigner.New(externalsigner.Config{Socket: socket, Timeout: cmp.Or(timeout, patience)}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -105,10 +102,7 @@ func timeoutFor(defect externalsignertest.Defect) time.Duration {
 
 func keysOf(t *testing.T, fake *externalsignertest.Fake) externalsigner.Announcement {
 	t.Helper()
-	announced, err := newClient(t, externalsignertest.Serve(t, fake), 0).Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	announced := testkit.Need(newClient(t, externalsignertest.Serve(t, fake), 0).Keys(t.Context()))(t)
 	return announced
 }
 
@@ -116,10 +110,7 @@ func TestExcludedKeyDoesNotSign(t *testing.T) {
 	fake := externalsignertest.NewFake()
 	fake.Change(func(s *externalsignertest.State) { s.Keys[0].Excluded = true })
 	client := newClient(t, externalsignertest.Serve(t, fake), 0)
-	announced, err := client.Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	announced := testkit.Need(client.Keys(t.Context()))(t)
 	if _, err := client.Sign(t.Context(), announced, claims(), both()); reasonOf(err) != externalsigner.ReasonExcludedKey {
 		t.Errorf("%v, want %s", err, externalsigner.ReasonExcludedKey)
 	}
@@ -147,9 +138,7 @@ func TestSocketPathIsNoURL(t *testing.T) {
 		t.Errorf("%v, want an error that names %s", err, socket)
 	}
 	externalsignertest.ServeAt(t, socket, externalsignertest.NewFake())
-	if _, err := newClient(t, socket, 0).Keys(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(newClient(t, socket, 0).Keys(t.Context())))
 }
 
 // A signer that is started later, or again, is used at once.
@@ -164,9 +153,7 @@ func TestSignerThatRestarts(t *testing.T) {
 			answered <- err
 		}()
 		stop := externalsignertest.ServeAt(t, socket, fake)
-		if err := <-answered; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, <-answered)
 		stop()
 	}
 }
@@ -204,7 +191,5 @@ func TestAnnouncementCanBePublished(t *testing.T) {
 	fake := externalsignertest.NewFake()
 	fake.Change(func(s *externalsignertest.State) { s.Keys[0].ID = strings.Repeat("~", 1024) })
 	published := observe(t, externalsigner.Ledger{}, keysOf(t, fake), time.Now()).Ledger.Published()
-	if _, err := discovery.New("https://identity.example.com", published); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(discovery.New("https://identity.example.com", published)))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // memory is a store in memory. Its funcs change what it does.
@@ -125,9 +126,7 @@ func follow(t *testing.T, fake *externalsignertest.Fake, store externalsigner.Le
 			f.errs = append(f.errs, err)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -173,9 +172,7 @@ func (f *followed) poll(t *testing.T) (pause time.Duration, err error) {
 // good polls, and fails on an error.
 func (f *followed) good(t *testing.T) {
 	t.Helper()
-	if _, err := f.poll(t); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.poll(t)))
 }
 
 func (f *followed) published() []identity.KeyID {
@@ -199,9 +196,7 @@ func TestFollowerSignsAtFirstStart(t *testing.T) {
 		t.Errorf("before the first poll: %v", err)
 	}
 	f.good(t)
-	if err := f.Ready(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, f.Ready())
 	wantPublished(t, f, firstKeys()...)
 	snapshot, _ := f.Snapshot()
 	if diff := cmp.Diff(store.stored(), snapshot.Ledger); diff != "" {
@@ -210,9 +205,7 @@ func TestFollowerSignsAtFirstStart(t *testing.T) {
 	if snapshot.MaxLifetime != time.Hour || snapshot.Ledger.Keys[0].PublishedAt.IsZero() {
 		t.Errorf("maximum lifetime %s, keys %+v", snapshot.MaxLifetime, snapshot.Ledger.Keys[0])
 	}
-	if _, err := f.SignClaims(t.Context(), claims(), both()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(f.SignClaims(t.Context(), claims(), both())))
 	writes := store.writes
 	f.good(t)
 	if store.writes != writes {
@@ -295,9 +288,7 @@ func TestLastGoodKeysStay(t *testing.T) {
 				t.Errorf("%s (%v), want %s", reasonOf(err), err, defect.Reason)
 			}
 			wantPublished(t, f, firstKeys()...)
-			if err := f.Ready(); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, f.Ready())
 			good.Keys = append(good.Keys, externalsignertest.NewKey("new", identity.ES256))
 			fake.Change(func(s *externalsignertest.State) { *s = good })
 			f.signer.hangs.Store(false)
@@ -411,9 +402,7 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 		t.Errorf("just before: %v", err)
 	}
 	f.clock.SetTime(withheld.ReadyAt)
-	if _, err := f.SignClaims(t.Context(), claims(), both()); err != nil {
-		t.Errorf("then: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(f.SignClaims(t.Context(), claims(), both())), "then")
 }
 
 func TestGatesHoldAKey(t *testing.T) {
@@ -487,9 +476,7 @@ func TestNewFollowerRefuses(t *testing.T) {
 	good := externalsigner.Following{
 		Signer: gated{}, Store: &memory{}, Clock: testingclock.NewFakeClock(start), Random: func() float64 { return 0 },
 	}
-	if _, err := externalsigner.NewFollower(good); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(externalsigner.NewFollower(good)))
 	for name, spoil := range map[string]func(*externalsigner.Following){
 		"no signer": func(f *externalsigner.Following) { f.Signer = nil },
 		"no store":  func(f *externalsigner.Following) { f.Store = nil },

@@ -14,16 +14,14 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func settings(t testing.TB) keys.Settings {
 	t.Helper()
-	complete, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	complete := testkit.Need(keys.Settings{}.Complete())(t)
 	return complete
 }
 
@@ -39,13 +37,8 @@ func announce(t *testing.T, at time.Time, of ...externalsignertest.Key) external
 
 func observe(t *testing.T, ledger externalsigner.Ledger, announced externalsigner.Announcement, now time.Time) externalsigner.Observation {
 	t.Helper()
-	observed, err := ledger.Observe(announced, view(t, now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := observed.Ledger.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	observed := testkit.Need(ledger.Observe(announced, view(t, now)))(t)
+	testkit.Must(t, observed.Ledger.Validate())
 	return observed
 }
 
@@ -132,25 +125,17 @@ func TestKeyWaitsForDocumentsAndGates(t *testing.T) {
 	ledger = observe(t, ledger, announced, start).Ledger
 	v := view(t, start.Add(time.Hour))
 	v.Documents = &keys.Gate{Name: "the ConfigMap", Knows: []identity.KeyID{"a"}}
-	behind, err := ledger.Observe(announced, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	behind := testkit.Need(ledger.Observe(announced, v))(t)
 	maySign(t, behind.Ledger, "b", start.Add(100*settings(t).Wait()), externalsigner.ReasonTooYoung)
 	v.Documents.Knows = []identity.KeyID{"a", "b"}
-	shown, err := behind.Ledger.Observe(announced, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := testkit.Need(behind.Ledger.Observe(announced, v))(t)
 	v.Now = v.Now.Add(settings(t).Wait())
 	v.Gates = []keys.Gate{{Name: "an upload", Knows: []identity.KeyID{"a"}}}
 	if err := shown.Ledger.MaySign("b", v); reasonOf(err) != externalsigner.ReasonGates || !strings.Contains(err.Error(), "an upload") {
 		t.Errorf("%v, want %s", err, externalsigner.ReasonGates)
 	}
 	v.Gates[0].Knows = v.Documents.Knows
-	if err := shown.Ledger.MaySign("b", v); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, shown.Ledger.MaySign("b", v))
 }
 
 // A clock that was set back within its bounds makes no key older; one that is far off is not followed.
@@ -282,14 +267,8 @@ func TestLedgerJSON(t *testing.T) {
 	a, b := externalsignertest.NewKey("a", identity.ES256), externalsignertest.NewKey("b", identity.RS256)
 	ledger := observe(t, externalsigner.Ledger{}, announce(t, start, a, b), start).Ledger
 	ledger = observe(t, ledger, announce(t, start, a), start).Ledger
-	data, err := ledger.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := externalsigner.DecodeLedger(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Need(ledger.Encode())(t)
+	read := testkit.Need(externalsigner.DecodeLedger(data))(t)
 	if diff := cmp.Diff(ledger, read); diff != "" {
 		t.Errorf("read again (-want +got):\n%s", diff)
 	}
@@ -317,10 +296,7 @@ func TestLedgerJSON(t *testing.T) {
 		"too many keys":        func(l *externalsigner.Ledger) { l.Keys = make([]externalsigner.LedgerKey, 9) },
 		"too many of the gone": func(l *externalsigner.Ledger) { l.Withdrawn = make([]externalsigner.WithdrawnKey, 129) },
 	} {
-		spoiled, err := externalsigner.DecodeLedger(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		spoiled := testkit.Need(externalsigner.DecodeLedger(data))(t)
 		spoil(&spoiled)
 		if _, err := spoiled.Encode(); err == nil {
 			t.Errorf("%s: it is encoded", name)

@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // simulated is a simulation by a fake clock: a signer that changes keys at random, three replicas with wrong clocks, each with a
@@ -147,10 +148,7 @@ func (s *simulated) poll(t *testing.T, r *replica) {
 	}
 	// In each round the process may end, before its write or after it.
 	for range 3 {
-		observed, err := s.ledger.Observe(announced, keys.View{Settings: s.settings, Now: s.now.Add(r.offset)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		observed := testkit.Need(s.ledger.Observe(announced, keys.View{Settings: s.settings, Now: s.now.Add(r.offset)}))(t)
 		if !observed.Changed || s.random.IntN(4) == 0 {
 			break
 		}

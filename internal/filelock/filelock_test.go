@@ -9,38 +9,29 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/filelock"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	held, err := filelock.Take(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := testkit.Need(filelock.Take(path))(t)
 	if _, err := filelock.Take(path); !errors.Is(err, filelock.ErrHeld) {
 		t.Errorf("taken twice: %v", err)
 	}
 	if free := free(t, path); free {
 		t.Error("a lock that is held is free")
 	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, held.Close())
 	if free := free(t, path); !free {
 		t.Error("a lock that was released is held")
 	}
-	again, err := filelock.Take(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := testkit.Need(filelock.Take(path))(t)
 	_ = again.Close()
 }
 
 func TestTakeRefusesLinks(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Symlink(filepath.Join(folder, "elsewhere"), filepath.Join(folder, "lock")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(filepath.Join(folder, "elsewhere"), filepath.Join(folder, "lock")))
 	if file, err := filelock.Take(filepath.Join(folder, "lock")); err == nil {
 		t.Errorf("took the lock of %s through a link", file.Name())
 	}
@@ -48,14 +39,8 @@ func TestTakeRefusesLinks(t *testing.T) {
 
 func free(t *testing.T, path string) bool {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Need(os.Open(path))(t)
 	defer func() { _ = file.Close() }()
-	free, err := filelock.Free(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := testkit.Need(filelock.Free(file))(t)
 	return free
 }

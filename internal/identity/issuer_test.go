@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestParseIssuer(t *testing.T) {
@@ -68,10 +70,7 @@ func TestIssuerURLs(t *testing.T) {
 		{"https://host/a/b", "https://host/a/b/.well-known/openid-configuration", "https://host/a/b/jwks", "/a/b"},
 	}
 	for _, c := range cases {
-		issuer, err := ParseIssuer(c.issuer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		issuer := testkit.Need(ParseIssuer(c.issuer))(t)
 		if got := issuer.ConfigurationURL(); got != c.configuration {
 			t.Errorf("%s: configuration at %s, want %s", issuer, got, c.configuration)
 		}

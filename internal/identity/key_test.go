@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The kid was computed with: openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | basenc --base64url
@@ -25,14 +27,8 @@ kCll0SDZAOCyaZnEEJwxXo5ejWtzcpF0BgxXY9sQNQGu3owz52txwGG8/g==
 
 func TestKeyIDIsTheHashOfThePublicKey(t *testing.T) {
 	block, _ := pem.Decode([]byte(knownKey))
-	public, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := NewPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	public := testkit.Need(x509.ParsePKIXPublicKey(block.Bytes))(t)
+	got := testkit.Need(NewPublicKey(public))(t)
 	if got.ID != knownKeyID || got.Algorithm != ES256 || got.Key != public {
 		t.Errorf("got %v, want %s for ES256", got, knownKeyID)
 	}
@@ -40,9 +36,7 @@ func TestKeyIDIsTheHashOfThePublicKey(t *testing.T) {
 
 func TestAlgorithmOf(t *testing.T) {
 	edwards, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cases := []struct {
 		name   string
 		public crypto.PublicKey
@@ -74,18 +68,12 @@ func TestAlgorithmOf(t *testing.T) {
 
 func newRSA(t *testing.T, bits int) *rsa.PublicKey {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(rsa.GenerateKey(rand.Reader, bits))(t)
 	return &key.PublicKey
 }
 
 func newECDSA(t *testing.T, curve elliptic.Curve) *ecdsa.PublicKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(ecdsa.GenerateKey(curve, rand.Reader))(t)
 	return &key.PublicKey
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestLifetimesComplete(t *testing.T) {
@@ -35,10 +37,7 @@ func TestLifetimesComplete(t *testing.T) {
 }
 
 func TestGrant(t *testing.T) {
-	lifetimes, err := Lifetimes{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lifetimes := testkit.Need(Lifetimes{}.Complete())(t)
 	cases := []struct {
 		requested, granted time.Duration
 		shortened, refused bool

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTokenShowsItsTextToRevealOnly(t *testing.T) {
@@ -21,10 +23,7 @@ func TestTokenShowsItsTextToRevealOnly(t *testing.T) {
 	var logged, loggedJSON bytes.Buffer
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("m", "token", token, "in", inside{token}, "hidden", hidden{token})
 	slog.New(slog.NewJSONHandler(&loggedJSON, nil)).Info("m", "token", token, "in", inside{token}, "hidden", hidden{token})
-	asJSON, err := json.Marshal(map[string]any{"token": token, "pointer": &token, "in": inside{token}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := testkit.Need(json.Marshal(map[string]any{"token": token, "pointer": &token, "in": inside{token}}))(t)
 	outputs := []string{logged.String(), loggedJSON.String(), string(asJSON), fmt.Sprint(token), fmt.Errorf("x: %v", token).Error()}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%10.3s"} {
 		for _, value := range []any{token, &token, inside{token}, []Token{token}, map[string]Token{"t": token}} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // manySecrets serves 10,000 token Secrets of 4 KiB each, for every request.
@@ -67,22 +68,13 @@ func listType(path string) metav1.TypeMeta {
 }
 
 func TestSurveyKeepsNoSecrets(t *testing.T) {
-	claims, err := json.Marshal(map[string]any{"iss": "https://x", "exp": 1782910500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := testkit.Need(json.Marshal(map[string]any{"iss": "https://x", "exp": 1782910500}))(t)
 	token := rawURL([]byte(`{"alg":"ES256"}`)) + "." + rawURL(claims) + "." + rawURL(bytes.Repeat([]byte("s"), 64))
 	server := httptest.NewServer(manySecrets{t, token})
 	defer server.Close()
-	api, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	before := inUse()
-	found, err := Read(t.Context(), cluster.Both{Identity: api, Workload: api}, "", nil, "team")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testkit.Need(Read(t.Context(), cluster.Both{Identity: api, Workload: api}, "", nil, "team"))(t)
 	held := inUse() - before
 	if n := len(found.Identities[0].Deliveries); n != manyTokens {
 		t.Fatalf("%d deliveries, want %d", n, manyTokens)

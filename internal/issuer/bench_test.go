@@ -10,6 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func BenchmarkSignES256(b *testing.B) { benchmark(b, identity.ES256) }
@@ -27,53 +28,29 @@ func benchmark(b *testing.B, algorithm identity.Algorithm) {
 	b.Run("prepare+sign", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			prepared, err := issuer.Prepare(request)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := issuer.Sign(b.Context(), prepared); err != nil {
-				b.Fatal(err)
-			}
+			prepared := testkit.Need(issuer.Prepare(request))(b)
+			testkit.Must(b, testkit.Err(issuer.Sign(b.Context(), prepared)))
 		}
 	})
 
-	prepared, err := issuer.Prepare(request)
-	if err != nil {
-		b.Fatal(err)
-	}
+	prepared := testkit.Need(issuer.Prepare(request))(b)
 	b.Run("sign", func(b *testing.B) {
-		permit, err := issuer.permit(algorithm)
-		if err != nil {
-			b.Fatal(err)
-		}
+		permit := testkit.Need(issuer.permit(algorithm))(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := permit.signer.sign(rand.Reader, prepared.payload); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, testkit.Err(permit.signer.sign(rand.Reader, prepared.payload)))
 		}
 	})
 
 	b.Run("go-jose", func(b *testing.B) {
 		options := (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", string(key.ID))
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm), Key: key.Private}, options)
-		if err != nil {
-			b.Fatal(err)
-		}
+		signer := testkit.Need(jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm), Key: key.Private}, options))(b)
 		claims := issuer.claims(prepared, request)
 		b.ReportAllocs()
 		for b.Loop() {
-			payload, err := json.Marshal(claims)
-			if err != nil {
-				b.Fatal(err)
-			}
-			signed, err := signer.Sign(payload)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := signed.CompactSerialize(); err != nil {
-				b.Fatal(err)
-			}
+			payload := testkit.Need(json.Marshal(claims))(b)
+			signed := testkit.Need(signer.Sign(payload))(b)
+			testkit.Must(b, testkit.Err(signed.CompactSerialize()))
 		}
 	})
 
@@ -81,9 +58,7 @@ func benchmark(b *testing.B, algorithm identity.Algorithm) {
 		digest := sha256.Sum256(prepared.payload)
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := key.Private.Sign(rand.Reader, digest[:], crypto.SHA256); err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, testkit.Err(key.Private.Sign(rand.Reader, digest[:], crypto.SHA256)))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // plugin is an external signer that records its requests.
@@ -50,10 +51,7 @@ func TestExternalSigner(t *testing.T) {
 	if _, err := issuer.Sign(t.Context(), prepared); err == nil || signer.asked != 1 {
 		t.Errorf("signed twice: %v, called %d times", err, signer.asked)
 	}
-	waiting, err := issuer.Prepare(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waiting := testkit.Need(issuer.Prepare(request))(t)
 	signer.longest = 10 * time.Minute
 	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) || signer.asked != 1 {
 		t.Errorf("30 minutes, though the signer allows 10 by now: %v, called %d times", err, signer.asked)

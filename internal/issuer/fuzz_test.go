@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Whatever the strings of a request hold, a token has the requested claims, and no others.
@@ -35,9 +36,7 @@ func FuzzClaimsAreWhatWasAskedFor(f *testing.F) {
 			return
 		}
 		token, err := issuer.Sign(t.Context(), prepared)
-		if err != nil {
-			t.Fatalf("what was prepared is not signed: %v", err)
-		}
+		testkit.Must(t, err, "what was prepared is not signed")
 
 		want := map[string]any{
 			"iss": "https://identity.example.com",
@@ -60,9 +59,7 @@ func FuzzClaimsAreWhatWasAskedFor(f *testing.F) {
 		}
 		_, payload, _ := parts(t, token)
 		var got map[string]any
-		if err := json.Unmarshal(payload, &got); err != nil {
-			t.Fatalf("the claims are not JSON: %v", err)
-		}
+		testkit.Must(t, json.Unmarshal(payload, &got), "the claims are not JSON")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("claims (-want +got):\n%s", diff)
 		}

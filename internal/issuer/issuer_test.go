@@ -21,6 +21,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // now has a fraction of a second and a zone, so that tests see both go away.
@@ -61,10 +62,7 @@ func withRing(ring *keys.Ring) Config {
 
 func newIssuer(t testing.TB, config Config) *Issuer {
 	t.Helper()
-	issuer, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	issuer := testkit.Need(New(config))(t)
 	return issuer
 }
 
@@ -107,14 +105,8 @@ func parts(t testing.TB, token identity.Token) (header, payload, signature []byt
 
 func mustIssue(t testing.TB, issuer *Issuer, request Request) (*Prepared, identity.Token) {
 	t.Helper()
-	prepared, err := issuer.Prepare(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := issuer.Sign(t.Context(), prepared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := testkit.Need(issuer.Prepare(request))(t)
+	token := testkit.Need(issuer.Sign(t.Context(), prepared))(t)
 	return prepared, token
 }
 
@@ -172,9 +164,7 @@ func TestPreparedReportsWhatIsSigned(t *testing.T) {
 	prepared, token := mustIssue(t, newIssuer(t, config), request)
 	_, payload, _ := parts(t, token)
 	var signed claims
-	if err := json.Unmarshal(payload, &signed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(payload, &signed))
 	if prepared.JTI() != signed.ID || prepared.Subject() != signed.Subject || !slices.Equal(prepared.Audiences(), signed.Audiences) ||
 		prepared.IssuedAt().Unix() != signed.IssuedAt || prepared.Expiry().Unix() != signed.Expiry {
 		t.Errorf("reported %s %s %s %s %s, signed %+v", prepared.JTI(), prepared.Subject(), prepared.Audiences(), prepared.IssuedAt(), prepared.Expiry(), signed)
@@ -209,14 +199,8 @@ func TestTokensVerify(t *testing.T) {
 			if prepared.KeyID() != key.ID {
 				t.Fatalf("reported key %q, want %q", prepared.KeyID(), key.ID)
 			}
-			parsed, err := jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.SignatureAlgorithm(algorithm)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			verified, err := parsed.Verify(key.Private.Public())
-			if err != nil {
-				t.Fatal(err)
-			}
+			parsed := testkit.Need(jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.SignatureAlgorithm(algorithm)}))(t)
+			verified := testkit.Need(parsed.Verify(key.Private.Public()))(t)
 			if !bytes.Equal(verified, payload) {
 				t.Fatalf("verified %s, want %s", verified, payload)
 			}
@@ -228,10 +212,7 @@ func TestTokenIDs(t *testing.T) {
 	issuer := newIssuer(t, testConfig())
 	seen := map[string]bool{}
 	for range 200 {
-		prepared, err := issuer.Prepare(testRequest())
-		if err != nil {
-			t.Fatal(err)
-		}
+		prepared := testkit.Need(issuer.Prepare(testRequest()))(t)
 		id := prepared.JTI()
 		if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) || seen[id] {
 			t.Fatalf("token ID %q is not a new UUID of version 4", id)
@@ -334,9 +315,7 @@ func onlyRing(key keys.Key) keys.Ring { return keys.Ring{Keys: []keys.Key{key}} 
 func TestNoKeyMaySign(t *testing.T) {
 	active := func() keys.Key { key, _ := testRing().Signer(identity.ES256); return key }
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cases := map[string]func(*keys.Key){
 		"only a spare":          func(k *keys.Key) { k.State = keys.Spare },
 		"no private key":        func(k *keys.Key) { k.Private = nil },
@@ -376,10 +355,7 @@ func TestAKnownKeyDoesNotSignUnderAnotherAlgorithm(t *testing.T) {
 func TestTheKeyIsThatOfTheRingAtSign(t *testing.T) {
 	current := testRing()
 	issuer := newIssuer(t, withRing(&current))
-	prepared, err := issuer.Prepare(testRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := testkit.Need(issuer.Prepare(testRequest()))(t)
 
 	current = keys.Ring{}
 	if _, err := issuer.Sign(t.Context(), prepared); !errors.Is(err, ErrNoSigningKey) {
@@ -392,21 +368,13 @@ func TestTheKeyIsThatOfTheRingAtSign(t *testing.T) {
 	promoted := slices.Clone(testRing().Keys)
 	promoted[2].State, promoted[3].State = keys.Spare, keys.Active
 	current = keys.Ring{Keys: promoted}
-	token, err := issuer.Sign(t.Context(), prepared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := testkit.Need(issuer.Sign(t.Context(), prepared))(t)
 	header, _, _ := parts(t, token)
 	if want := promoted[3].ID; prepared.KeyID() != want || !strings.Contains(string(header), string(want)) {
 		t.Errorf("reported key %s, header %s, want %s", prepared.KeyID(), header, want)
 	}
-	parsed, err := jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.ES256})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parsed.Verify(promoted[3].Private.Public()); err != nil {
-		t.Errorf("verify with the promoted key: %v", err)
-	}
+	parsed := testkit.Need(jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.ES256}))(t)
+	testkit.Expect(t, testkit.Err(parsed.Verify(promoted[3].Private.Public())), "verify with the promoted key")
 }
 
 // An Issuer remembers keys of the current ring only, however many rings it has seen.
@@ -416,9 +384,7 @@ func TestForgetsKeysThatLeftTheRing(t *testing.T) {
 	for range 5 {
 		mustIssue(t, issuer, testRequest())
 		private, err := keys.NewPrivate(identity.ES256)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		next := slices.Clone(current.Keys)
 		next[2].Private = private
 		if next[2].ID, err = identity.KeyIDOf(private.Public()); err != nil {
@@ -463,9 +429,7 @@ func TestAKeyThatMisbehavesGivesNoToken(t *testing.T) {
 			request := testRequest()
 			request.TargetAlgorithm = algorithm
 			prepared, err := issuer.Prepare(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			token, err := issuer.Sign(t.Context(), prepared)
 			if err == nil || !token.IsZero() || !strings.Contains(err.Error(), string(key.ID)) {
 				t.Errorf("%s that gives %s: token %v, error %v, want an error with the kid", algorithm, name, !token.IsZero(), err)
@@ -573,10 +537,7 @@ func TestTermsOfTheRing(t *testing.T) {
 		t.Errorf("the token lives %s (shortened: %v), the key allows 15m", prepared.Lifetime(), prepared.Shortened())
 	}
 
-	waiting, err := issuer.Prepare(testRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
+	waiting := testkit.Need(issuer.Prepare(testRequest()))(t)
 	setTerms(keys.Terms{MaxLifetime: 10 * time.Minute, Staleness: 20 * time.Second})
 	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) {
 		t.Errorf("15 minutes were signed under terms of 10: %v", err)
@@ -590,9 +551,7 @@ func TestTermsOfTheRing(t *testing.T) {
 		t.Errorf("prepared with a ring that was read more than 20 seconds ago: %v", err)
 	}
 	clock = readAt.Add(20 * time.Second)
-	if _, err := issuer.Sign(t.Context(), waiting); err != nil {
-		t.Errorf("a refusal used up the claims: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(issuer.Sign(t.Context(), waiting)), "a refusal used up the claims")
 
 	// A ring that was read while the token was made is not from the future.
 	config.Ring = func() (keys.Ring, time.Time) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // countingSigner counts how often a private key is used.
@@ -140,10 +141,7 @@ func TestClaimsAreRedeemedOnceUnderConcurrency(t *testing.T) {
 	issuer := newIssuer(t, config)
 	const rounds, callers = 100, 8
 	for range rounds {
-		p, err := issuer.Prepare(testRequest())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Need(issuer.Prepare(testRequest()))(t)
 		var tokens atomic.Int64
 		start := make(chan struct{})
 		var group sync.WaitGroup

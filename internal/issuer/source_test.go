@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // signingCalls returns the places in a file where a private key is used for a signature: calls of crypto.Signer's Sign,
@@ -60,9 +62,7 @@ func TestTwoCallsReachAPrivateKey(t *testing.T) {
 		found = append(found, signingCalls(set, file)...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff([]string{"../externalsigner/service/signature.go", "../issuer/sign.go"}, found); diff != "" {
 		t.Errorf("calls that sign, in internal/ (-want +got):\n%s\nsign only through issuer.Prepare and issuer.Sign", diff)
 	}
@@ -83,10 +83,7 @@ func TestSigningCallsAreFound(t *testing.T) {
 	}
 	for source, want := range sources {
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, "x.go", "package x\nfunc f() { "+source+" }", parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := testkit.Need(parser.ParseFile(set, "x.go", "package x\nfunc f() { "+source+" }", parser.SkipObjectResolution))(t)
 		if got := len(signingCalls(set, file)); got != want {
 			t.Errorf("%s: %d signing calls found, want %d", source, got, want)
 		}

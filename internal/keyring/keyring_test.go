@@ -91,14 +91,9 @@ func (f *faulty) failLoads(errs ...error) {
 // newStore has the first ring, whose times are those of keystoretest.Now.
 func newStore(t *testing.T) *faulty {
 	t.Helper()
-	directory, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	directory := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
 	first, _ := keystoretest.Rings()
-	if err := directory.Save(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, directory.Save(t.Context(), first, ""))
 	// Without the Watch of a directory: tests move the clock.
 	return &faulty{Store: struct{ keystore.Store }{directory}}
 }
@@ -116,10 +111,7 @@ func pass(t *testing.T, clock *testingclock.FakeClock, by time.Duration) {
 
 func settings(t *testing.T) keys.Settings {
 	t.Helper()
-	complete, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	complete := testkit.Need(keys.Settings{}.Complete())(t)
 	return complete
 }
 
@@ -130,9 +122,7 @@ func start(t *testing.T, run func(context.Context) error) {
 	go func() { done <- run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, <-done)
 	})
 }
 
@@ -146,9 +136,7 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	if ring, _ := f.Signing(); len(ring.Keys) != 0 || f.Damage() != nil {
 		t.Error("a follower that has read nothing signs, or knows of damage")
 	}
-	if err := f.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Load(t.Context()))
 	start(t, f.Run)
 	signs := func() bool { ring, _ := f.Signing(); return len(ring.Keys) == 4 }
 	// until moves the clock, as a step while the ring is read begins no other read.
@@ -223,9 +211,7 @@ func TestFollowerOfAStoreThatCannotBeWatched(t *testing.T) {
 	with := following(store, clock)
 	with.Log = slog.New(slog.NewTextHandler(&log, nil))
 	f := keyring.NewFollower(with)
-	if err := f.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Load(t.Context()))
 	start(t, f.Run)
 	const late = "changes of the ring of keys are noticed late"
 	testkit.Eventually(t, "the watch has failed three times, and that is logged", func() bool {
@@ -241,10 +227,7 @@ func TestFollowerOfAStoreThatCannotBeWatched(t *testing.T) {
 }
 
 func TestFollowerMakesNoRing(t *testing.T) {
-	directory, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	directory := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
 	f := keyring.NewFollower(following(directory, testingclock.NewFakeClock(keystoretest.Now())))
 	if err := f.Load(t.Context()); !errors.Is(err, keystore.ErrNotFound) {
 		t.Errorf("no ring at start: %v", err)
@@ -323,9 +306,7 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 		OnRing: reported.onRing, OnEvents: reported.onEvents,
 	})
 	// A replica that only loads, because it does not lead, changes and reports nothing.
-	if err := keeper.Follower().Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, keeper.Follower().Load(t.Context()))
 	if _, ok := reported.last(); ok || store.saves != 0 {
 		t.Fatalf("loading has reported a ring (%v), or saved one (%d)", ok, store.saves)
 	}
@@ -349,9 +330,7 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 	operator := keyring.Operator{Store: store, Clock: clock, Generate: keys.NewPrivate, View: defaults(t)}
 	kept, _ := reported.last()
 	spare := spareOf(t, kept.Ring)
-	if _, err := operator.Do(t.Context(), operator.Revoke(keys.Command{Key: spare.ID, Cause: keys.Cause{By: "operator", Reason: "leaked"}}), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(operator.Do(t.Context(), operator.Revoke(keys.Command{Key: spare.ID, Cause: keys.Cause{By: "operator", Reason: "leaked"}}), false)))
 	stepUntil(t, clock, "the revocation is reported", func() bool { return reported.reported("ES256 revoked by operator") == 1 })
 	pass(t, clock, time.Second)
 	pass(t, clock, 20*time.Second)
@@ -409,9 +388,7 @@ func TestOperator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := newStore(t)
 			first, _, err := store.Load(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c.prepare(store)
 			reported := 0
 			o := keyring.Operator{Store: store, Clock: clock, Generate: keystoretest.RSAOnce(), View: defaults(t), Done: func() { reported++ }}
@@ -423,9 +400,7 @@ func TestOperator(t *testing.T) {
 				t.Errorf("outcome: %+v", outcome.Events)
 			}
 			stored, _, err := store.Store.Load(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if done := len(stored.Compromised) == 1; done != c.done || (reported == 1) != c.done {
 				t.Errorf("done: %v, reported %d times, want %v", done, reported, c.done)
 			}

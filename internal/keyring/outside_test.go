@@ -15,27 +15,20 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Published keys and revocations are remembered by the KeyRing and by the documents, each for itself: the KeyRing may be older than they are.
 func TestOutside(t *testing.T) {
 	const issuer = "https://issuer.example"
 	ring, next := keystoretest.Rings()
-	device, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	device := testkit.Need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	// That of another signer, which chooses its IDs, counts nowhere: no ring could remember it.
 	foreign := identity.PublicKey{ID: "device-1", Algorithm: identity.ES256, Key: device.Public()}
-	documents, err := discovery.New(issuer, append(next.Published(), foreign))
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(discovery.New(issuer, append(next.Published(), foreign)))(t)
 	place := publication.Directory(t.TempDir())
 	gone := discovery.Revoked{ID: "gone", Algorithm: identity.ES256, At: keystoretest.Now()}
-	if _, err := place.Publish(t.Context(), publication.Issue{Documents: documents, Revoked: []discovery.Revoked{gone}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(place.Publish(t.Context(), publication.Issue{Documents: documents, Revoked: []discovery.Revoked{gone}})))
 	known := &v1alpha1.KeyRing{}
 	for _, key := range ring.Keys {
 		known.Status.Keys = append(known.Status.Keys, v1alpha1.KeyStatus{ID: string(key.ID), Algorithm: string(key.Algorithm)})
@@ -48,10 +41,7 @@ func TestOutside(t *testing.T) {
 		"a KeyRing without status": {&v1alpha1.KeyRing{}, next.Published()},
 		"an older KeyRing":         {known, slices.Concat(ring.Published(), next.Published())},
 	} {
-		past, err := keyring.Outside(issuer, func(context.Context) (*v1alpha1.KeyRing, error) { return c.object, nil }, place)(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		past := testkit.Need(keyring.Outside(issuer, func(context.Context) (*v1alpha1.KeyRing, error) { return c.object, nil }, place)(t.Context()))(t)
 		if len(past.Revoked) != 1 || past.Revoked[0].ID != gone.ID {
 			t.Errorf("%s: revoked %v", name, past.Revoked)
 		}

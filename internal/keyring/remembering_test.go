@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // remembered is a ring's past in another place, or the error of reading it.
@@ -33,18 +34,14 @@ func TestRememberingStore(t *testing.T) {
 	}
 	others.err = nil
 	first, version, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	others.err = errors.New("away")
 	if _, _, err := store.Load(t.Context()); err != nil {
 		t.Errorf("a past that was read once does not count: %v", err)
 	}
 	// A ring that this process has seen is known, too.
 	_, next := keystoretest.Rings()
-	if err := plain.Save(t.Context(), next, version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, plain.Save(t.Context(), next, version))
 	if _, _, err := store.Load(t.Context()); !errors.Is(err, keyring.ErrSuperseded) {
 		t.Errorf("another ring in place of the one that was seen: %v", err)
 	}
@@ -69,9 +66,7 @@ func TestRememberingStore(t *testing.T) {
 		t.Fatalf("resume: %v", err)
 	}
 	ring, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatalf("a resumed ring: %v", err)
-	}
+	testkit.Must(t, err, "a resumed ring")
 	if got, _ := ring.Signer(identity.RS256); got.ID == revoked.ID {
 		t.Error("the revoked key signs")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // lossy is a store that can lose its ring, and is given an old copy.
@@ -25,34 +26,23 @@ type lossy struct {
 func newLossy(t *testing.T) lossy {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "keys")
-	directory, err := keystore.OpenDirectory(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	directory := testkit.Need(keystore.OpenDirectory(folder))(t)
 	first, _ := keystoretest.Rings()
-	if err := directory.Save(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, directory.Save(t.Context(), first, ""))
 	return lossy{directory, folder}
 }
 
 func (l lossy) lose(t *testing.T) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(l.folder, "ring.json")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(l.folder, "ring.json")))
 }
 
 // putBack stores a ring in place of another.
 func (l lossy) putBack(t *testing.T, ring keys.Ring) {
 	t.Helper()
 	_, version, err := l.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Save(t.Context(), ring, version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, l.Save(t.Context(), ring, version))
 }
 
 // replica is the memory of one server that keeps a store.
@@ -64,9 +54,7 @@ func (l lossy) replica(t *testing.T, outside *remembered) *keyring.Remembering {
 func load(t *testing.T, store keystore.Store) keys.Ring {
 	t.Helper()
 	ring, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ring
 }
 
@@ -78,9 +66,7 @@ func revoke(t *testing.T, store *keyring.Remembering) keys.Ring {
 		Store: store, Clock: testingclock.NewFakePassiveClock(keystoretest.Now()), Generate: keys.NewPrivate,
 		View: func(context.Context) (keys.View, error) { return keys.View{Settings: settings(t)}, nil },
 	}
-	if _, err := operator.Do(t.Context(), operator.Revoke(keys.Command{Key: active.ID, AcceptRefusals: true, Cause: keys.Cause{By: "jane", Reason: "leaked"}}), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(operator.Do(t.Context(), operator.Revoke(keys.Command{Key: active.ID, AcceptRefusals: true, Cause: keys.Cause{By: "jane", Reason: "leaked"}}), false)))
 	return load(t, store)
 }
 

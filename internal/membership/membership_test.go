@@ -48,14 +48,9 @@ func (a *accounts) CreateToken(_ context.Context, account string, request *authe
 func inFolder(t *testing.T, token string) (membership.Store, func() string) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "agent.token")
-	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(token), 0o600))
 	return membership.Folder(folder), func() string {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(file))(t)
 		return string(content)
 	}
 }
@@ -86,10 +81,7 @@ func keeps(t *testing.T, of func(*testing.T, string) (membership.Store, func() s
 	fake := &accounts{clock: testingclock.NewFakeClock(start)}
 	store, stored := of(t, tokenOf("workload-clusters:east-agent", start))
 	issued := func() time.Time {
-		token, err := membership.Parse(stored())
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := testkit.Need(membership.Parse(stored()))(t)
 		return token.Issued
 	}
 	keeper := &membership.Keeper{Accounts: fake, Store: store, Clock: fake.clock, Log: slog.New(slog.DiscardHandler)}
@@ -120,9 +112,7 @@ func keeps(t *testing.T, of func(*testing.T, string) (membership.Store, func() s
 		t.Errorf("the token was issued at %s, want a new one", issued())
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-done)
 }
 
 // A token that a cluster got by joining again is not replaced by one of before.

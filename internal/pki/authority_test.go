@@ -31,10 +31,7 @@ func makeAuthority(t testing.TB, isCA bool, valid time.Duration) (certificate, k
 func newAuthority(t testing.TB, valid time.Duration) *Authority {
 	t.Helper()
 	certificate, key := makeAuthority(t, true, valid)
-	authority, err := Load(certificate, key, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := testkit.Need(Load(certificate, key, noon))(t)
 	return authority
 }
 
@@ -48,10 +45,7 @@ func client() Request {
 
 func issue(t testing.TB, a *Authority, request Request) Pair {
 	t.Helper()
-	pair, err := a.Issue(request, noon, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Need(a.Issue(request, noon, rand.Reader))(t)
 	return pair
 }
 
@@ -62,9 +56,7 @@ func TestIssuedCertificatesAreForOneUseOnly(t *testing.T) {
 	roots.AppendCertsFromPEM(a.PEM())
 	verify := func(pair Pair, host string, usage x509.ExtKeyUsage, at time.Time) error {
 		parsed, err := tls.X509KeyPair(pair.Certificate, pair.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, err = parsed.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{usage}})
 		return err
 	}
@@ -74,9 +66,7 @@ func TestIssuedCertificatesAreForOneUseOnly(t *testing.T) {
 			t.Errorf("serving %s: %v", host, err)
 		}
 	}
-	if err := verify(identity, "", x509.ExtKeyUsageClientAuth, noon); err != nil {
-		t.Errorf("client: %v", err)
-	}
+	testkit.Expect(t, verify(identity, "", x509.ExtKeyUsageClientAuth, noon), "client")
 	for name, err := range map[string]error{
 		"a server as a client":   verify(serving, "", x509.ExtKeyUsageClientAuth, noon),
 		"a client as a server":   verify(identity, "", x509.ExtKeyUsageServerAuth, noon),

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // An empty list means none, and no list means any: a program that writes a profile must not turn the one into the other.
@@ -14,9 +15,7 @@ func TestEmptyListsAreEncoded(t *testing.T) {
 		`{"secrets":{}}`,
 	} {
 		var spec accounts.ServiceAccountProfileSpec
-		if err := json.Unmarshal([]byte(want), &spec); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(want), &spec))
 		if got, err := json.Marshal(spec.DeepCopy()); err != nil || string(got) != want {
 			t.Errorf("%s becomes %s, %v", want, got, err)
 		}

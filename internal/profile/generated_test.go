@@ -15,6 +15,7 @@ import (
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // arbitrary is a value with half of its optional fields set, from a few values, so that equal ones are frequent.
@@ -120,10 +121,7 @@ func TestFillOfGeneratedPods(t *testing.T) {
 
 func text(t *testing.T, v any) string {
 	t.Helper()
-	out, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Need(json.MarshalIndent(v, "", " "))(t)
 	return string(out)
 }
 
@@ -133,16 +131,12 @@ func patched(t *testing.T, pod *corev1.Pod, filled profile.Filled) *corev1.Pod {
 		return filled.Pod
 	}
 	patch, err := jsonpatch.DecodePatch([]byte(text(t, filled.Patch)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := patch.Apply([]byte(text(t, pod)))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text(t, filled.Patch))
 	}
 	var changed corev1.Pod
-	if err := json.Unmarshal(out, &changed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(out, &changed))
 	return &changed
 }

@@ -12,14 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/internal/profile"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The table of the documents is that of the code.
 func TestOrdersAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "profiles.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile(filepath.Join("..", "..", "docs", "reference", "profiles.md")))(t)
 	for _, o := range profile.Orders() {
 		if line := fmt.Sprintf("| `%s.%s` | %s |\n", o.Of, o.Field, o.Words); !strings.Contains(string(text), line) {
 			t.Errorf("docs/reference/profiles.md lacks %s", line)

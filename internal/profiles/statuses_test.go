@@ -24,6 +24,7 @@ import (
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/profile/username"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // profileOf is the profile ns/name, whose name is its uid, too.
@@ -48,10 +49,7 @@ func named(name string) func(*accounts.ServiceAccountProfile) {
 // statuses are over a cluster with objects. stale has the cache show no status that was written.
 func statuses(t *testing.T, stale bool, objects ...client.Object) (*Statuses, client.Client, *record.FakeRecorder) {
 	t.Helper()
-	usernames, err := username.Parse("{namespace}/{name}@{cluster}", "east")
-	if err != nil {
-		t.Fatal(err)
-	}
+	usernames := testkit.Need(username.Parse("{namespace}/{name}@{cluster}", "east"))(t)
 	events := record.NewFakeRecorder(100)
 	s := &Statuses{Usernames: usernames, Events: events, Log: slog.New(slog.DiscardHandler), given: map[string]*accounts.ServiceAccountProfile{}}
 	s.client = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).
@@ -82,13 +80,9 @@ func statuses(t *testing.T, stale bool, objects ...client.Object) (*Statuses, cl
 func look(t *testing.T, s *Statuses, name string) *accounts.ServiceAccountProfile {
 	t.Helper()
 	key := types.NamespacedName{Namespace: "ns", Name: name}
-	if _, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})))
 	found := &accounts.ServiceAccountProfile{}
-	if err := s.client.Get(t.Context(), key, found); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.client.Get(t.Context(), key, found))
 	return found
 }
 
@@ -131,11 +125,9 @@ func TestUsernameIsGivenOnce(t *testing.T) {
 	for _, stale := range []bool{false, true} {
 		s, api, _ := statuses(t, stale, profileOf("first", named("shared@example.com")))
 		first := look(t, s, "first")
-		if err := api.Create(t.Context(), profileOf("second", func(p *accounts.ServiceAccountProfile) {
+		testkit.Must(t, api.Create(t.Context(), profileOf("second", func(p *accounts.ServiceAccountProfile) {
 			p.Spec.Username, p.CreationTimestamp = "SHARED@example.com", metav1.NewTime(p.CreationTimestamp.Add(-time.Hour))
-		})); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		second := look(t, s, "second")
 		if second.Status.Username != "" || !stale && first.Status.Username != "shared@example.com" {
 			t.Errorf("stale %t: the usernames are %q and %q", stale, first.Status.Username, second.Status.Username)
@@ -144,9 +136,7 @@ func TestUsernameIsGivenOnce(t *testing.T) {
 		if err != nil || decision.Username != "" {
 			t.Errorf("stale %t: the second gets %+v, %v", stale, decision, err)
 		}
-		if err := api.Delete(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, api.Delete(t.Context(), first))
 		if decision, err := s.decideUsername(t.Context(), second); err != nil || decision.Username == "" {
 			t.Errorf("stale %t: once the first is gone, the second gets %+v, %v", stale, decision, err)
 		}
@@ -190,10 +180,7 @@ func TestProfilesAreCountedByCondition(t *testing.T) {
 }
 
 func TestProcessIsNotReadyBeforeItRuns(t *testing.T) {
-	process, err := New(Config{Cluster: &rest.Config{Host: "https://none.example"}, Lease: types.NamespacedName{Namespace: "ns", Name: "lease"}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := testkit.Need(New(Config{Cluster: &rest.Config{Host: "https://none.example"}, Lease: types.NamespacedName{Namespace: "ns", Name: "lease"}, Log: slog.New(slog.DiscardHandler)}))(t)
 	if process.Ready() == nil {
 		t.Error("it is ready, and has read nothing")
 	}

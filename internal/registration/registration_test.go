@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestRegistersOnceItAnswers(t *testing.T) {
@@ -39,23 +41,16 @@ func TestRegistersOnceItAnswers(t *testing.T) {
 		}
 	}
 	answer = nil
-	if err := r.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.pass(t.Context()))
 	for _, name := range names {
-		made, err := objects.Resource(apiServices).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := testkit.Need(objects.Resource(apiServices).Get(t.Context(), name, metav1.GetOptions{}))(t)
 		if owners := made.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "1-2-3" || owners[0].Kind != "ClusterRole" {
 			t.Errorf("%s is owned by %v", name, owners)
 		}
 	}
 	// An APIService that is there is left alone, also while the server is away.
 	answer = errors.New("it does not answer")
-	if err := r.pass(t.Context()); err != nil {
-		t.Errorf("with all registered: %v", err)
-	}
+	testkit.Expect(t, r.pass(t.Context()), "with all registered")
 	stay := func(want bool) {
 		t.Helper()
 		for _, name := range names {
@@ -65,23 +60,15 @@ func TestRegistersOnceItAnswers(t *testing.T) {
 		}
 	}
 	// A process that ends leaves it alone, too, unless it ends with its namespace. Nothing is made there from then on.
-	if err := r.Withdraw(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, r.Withdraw(t.Context()))
 	stay(true)
 	now := metav1.Now()
 	namespace.SetDeletionTimestamp(&now)
-	if _, err := objects.Resource(namespaces).Update(t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(objects.Resource(namespaces).Update(t.Context(), namespace, metav1.UpdateOptions{})))
 	answer = nil
-	if err := r.Withdraw(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, r.Withdraw(t.Context()))
 	stay(false)
-	if err := r.pass(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, r.pass(t.Context()))
 	stay(false)
 }
 
@@ -106,18 +93,13 @@ func TestFollowsAuthorities(t *testing.T) {
 	want := func(bundle string) {
 		t.Helper()
 		for _, version := range groupVersions() {
-			found, err := objects.Resource(apiServices).Get(t.Context(), apiServiceName(version), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := testkit.Need(objects.Resource(apiServices).Get(t.Context(), apiServiceName(version), metav1.GetOptions{}))(t)
 			if !trusts(found, []byte(bundle)) || len(found.GetOwnerReferences()) != 1 {
 				t.Errorf("%s is %v, want the bundle %q", found.GetName(), found.Object, bundle)
 			}
 		}
 	}
-	if err := r.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.pass(t.Context()))
 	want("first")
 	given = "second"
 	if err := r.pass(t.Context()); err == nil {
@@ -125,14 +107,10 @@ func TestFollowsAuthorities(t *testing.T) {
 	}
 	want("first")
 	shown = "second"
-	if err := r.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.pass(t.Context()))
 	want("second")
 	// Where another program writes caBundle, it is left alone.
 	r.Follow, given = false, "third"
-	if err := r.pass(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, r.pass(t.Context()))
 	want("second")
 }

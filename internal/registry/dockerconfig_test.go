@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The file has the registries of the list, and is of use until the first of its passwords ends.
@@ -31,10 +33,7 @@ registries:
 		"a.example/team":            {map[string]string{"a.example/team": "credence:" + secret}, time.Hour},
 		"a.example/team, b.example": {map[string]string{"a.example/team": "credence:" + secret, "b.example": "robot:new"}, 2 * time.Minute},
 	} {
-		got, err := config.DockerConfig(t.Context(), list, token(), now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Need(config.DockerConfig(t.Context(), list, token(), now))(t)
 		var file struct {
 			Auths map[string]struct{ Auth string }
 		}

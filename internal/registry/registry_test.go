@@ -44,10 +44,7 @@ func tokenOf(text string) registry.Token {
 
 func parse(t *testing.T, text string) registry.Config {
 	t.Helper()
-	config, err := registry.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Need(registry.Parse([]byte(text)))(t)
 	return config
 }
 
@@ -216,14 +213,9 @@ func TestTokenExchange(t *testing.T) {
 	}))
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, (&testkit.Certificate{Certificate: server.Certificate()}).PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(ca, (&testkit.Certificate{Certificate: server.Certificate()}).PEM(), 0o600))
 	of := exchangeAt(t, `{endpoint: "`+server.URL+`/token", caFile: "`+ca+`", audience: registry, resource: "https://a.example", scope: pull, requestedTokenType: urn:t, username: robot}`)
-	credentials, err := of.Credentials(t.Context(), token(), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	credentials := testkit.Need(of.Credentials(t.Context(), token(), now))(t)
 	if credentials.Username != "robot" || credentials.Password.Reveal() != "new" || !credentials.Expires.Equal(noon.Add(10*time.Minute)) {
 		t.Errorf("%+v", credentials)
 	}
@@ -370,8 +362,6 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("an image of %s is of %q", r.Images, got.Images)
 			}
 		}
-		if _, err := json.Marshal(config); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, testkit.Err(json.Marshal(config)))
 	})
 }

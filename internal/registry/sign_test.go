@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The requests and signatures of AWS's test suite for Signature Version 4.
@@ -19,10 +21,7 @@ func TestSignatureOfAWS(t *testing.T) {
 		"post-x-www-form-urlencoded": {method: "POST", contentType: "application/x-www-form-urlencoded", body: "Param1=value1", want: "SignedHeaders=content-type;host;x-amz-date, Signature=ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"},
 		"post-sts-header-before":     {method: "POST", session: session, want: "SignedHeaders=host;x-amz-date;x-amz-security-token, Signature=85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead"},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, "https://example.amazonaws.com/", strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := testkit.Need(http.NewRequestWithContext(t.Context(), c.method, "https://example.amazonaws.com/", strings.NewReader(c.body)))(t)
 		if c.contentType != "" {
 			request.Header.Set("Content-Type", c.contentType)
 		}
@@ -38,10 +37,7 @@ func TestSignatureOfAWS(t *testing.T) {
 
 // The example of Alibaba Cloud's document on signature method V3.
 func TestSignatureOfAlibaba(t *testing.T) {
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://ecs.cn-shanghai.aliyuncs.com/?ImageId=win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd&RegionId=cn-shanghai", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testkit.Need(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://ecs.cn-shanghai.aliyuncs.com/?ImageId=win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd&RegionId=cn-shanghai", nil))(t)
 	at := time.Date(2023, 10, 26, 10, 22, 32, 0, time.UTC)
 	key{id: "YourAccessKeyId", secret: "YourAccessKeySecret"}.signAlibaba(request, nil, "RunInstances", "2014-05-26", "3156853299f313e23d1673dc12e1703d", at)
 	const want = "ACS3-HMAC-SHA256 Credential=YourAccessKeyId,SignedHeaders=host;x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,Signature=06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0"

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A name that leads nowhere is reached at another address, whose certificate must be for that one.
@@ -16,10 +18,7 @@ func TestTrustingAt(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	address := server.Listener.Addr().String()
-	answer, err := TrustingAt(address, roots).Get("https://identity.invalid/jwks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Need(TrustingAt(address, roots).Get("https://identity.invalid/jwks"))(t)
 	_ = answer.Body.Close()
 	if asked != "identity.invalid/jwks" {
 		t.Errorf("asked for %s", asked)

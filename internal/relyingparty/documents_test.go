@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestParseConfiguration(t *testing.T) {
@@ -52,11 +53,8 @@ func TestParseConfiguration(t *testing.T) {
 }
 
 func TestParseKeySetKeepsUnusableKeysWithTheReason(t *testing.T) {
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := json.Marshal(map[string]any{"keys": []any{
+	p384 := testkit.Need(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
+	body := testkit.Need(json.Marshal(map[string]any{"keys": []any{
 		jose.JSONWebKey{KeyID: "good", Key: ecKey().Public()},
 		jose.JSONWebKey{KeyID: "private", Key: ecKey()},
 		jose.JSONWebKey{KeyID: "symmetric", Key: []byte("secret")},
@@ -67,14 +65,8 @@ func TestParseKeySetKeepsUnusableKeysWithTheReason(t *testing.T) {
 		map[string]string{"kid": "broken", "kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
 		map[string]string{"kid": "huge", "kty": "RSA", "e": "AQAB", "n": strings.Repeat("_", 2000)},
 		"no object",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := parseKeySet(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
+	got := testkit.Need(parseKeySet(body))(t)
 	want := []publishedKey{
 		{id: "good", algorithm: identity.ES256},
 		{id: "private", unusable: "it is not a public key"},

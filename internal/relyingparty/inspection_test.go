@@ -9,15 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/credence-id/credence/internal/strictjson"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestInspect(t *testing.T) {
 	header := `{"alg":"ES256","kid":"k","typ":"JWT"}`
 	claims := `{"iss":"https://i","sub":"s","aud":"a","jti":"j","iat":1782907200,"nbf":1782907200.5,"exp":1782910800,"x":[1,{"y":null}]}`
-	got, err := Inspect(unsigned(header, claims))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(Inspect(unsigned(header, claims)))(t)
 	want := Inspection{
 		Algorithm: "ES256", KeyID: "k", Issuer: "https://i", Subject: "s", ID: "j", Audience: []string{"a"},
 		IssuedAt: testNow, NotBefore: testNow.Add(time.Second / 2), Expiry: testNow.Add(time.Hour),
@@ -95,9 +93,7 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		again, err := Inspect(unsigned(string(got.Header), string(got.Claims)))
-		if err != nil {
-			t.Fatalf("the decoded token is refused when encoded again: %v", err)
-		}
+		testkit.Must(t, err, "the decoded token is refused when encoded again")
 		if diff := cmp.Diff(got, again, cmp.AllowUnexported(Inspection{})); diff != "" {
 			t.Errorf("decoded twice (-first +second):\n%s", diff)
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func (i *testIssuer) options() Options {
@@ -112,10 +114,7 @@ func verifyCases() map[string]verifyCase {
 			token: func(t *testing.T, i *testIssuer) string {
 				token := withHeader(sign(t, ecKey(), "rsa", i.claims(nil)), `{"alg":"HS256","kid":"rsa"}`)
 				input := token[:strings.LastIndex(token, ".")]
-				public, err := x509.MarshalPKIXPublicKey(rsaKey().Public())
-				if err != nil {
-					t.Fatal(err)
-				}
+				public := testkit.Need(x509.MarshalPKIXPublicKey(rsaKey().Public()))(t)
 				mac := hmac.New(sha256.New, public)
 				mac.Write([]byte(input))
 				return input + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -194,10 +193,7 @@ func TestVerifyAgreesWithGoOIDC(t *testing.T) {
 				test.spoil(issuer)
 			}
 			token := test.token(t, issuer)
-			result, err := Verify(t.Context(), token, issuer.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := testkit.Need(Verify(t.Context(), token, issuer.options()))(t)
 			if diff := cmp.Diff(test.want, reasons(result)); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s\n%v", diff, result.Findings)
 			}
@@ -263,10 +259,7 @@ func TestVerifyIsStricterThanGoOIDC(t *testing.T) {
 				test.spoil(issuer)
 			}
 			token := test.token(t, issuer)
-			result, err := Verify(t.Context(), token, issuer.options())
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := testkit.Need(Verify(t.Context(), token, issuer.options()))(t)
 			if diff := cmp.Diff(test.want, reasons(result)); diff != "" || result.Valid() {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
@@ -282,10 +275,7 @@ func TestFindingsSayWhatWasWantedAndWhatTheTokenHas(t *testing.T) {
 	token := sign(t, ecKey(), "old", issuer.claims(map[string]any{
 		"iss": "https://other.example", "aud": []string{"three", "four"}, "exp": testNow.Unix() - 60, "nbf": testNow.Unix() + 60,
 	}))
-	result, err := Verify(t.Context(), token, issuer.options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := testkit.Need(Verify(t.Context(), token, issuer.options()))(t)
 	url, now := string(issuer.url), "2026-07-01T12:00:00Z"
 	want := []Finding{
 		{WrongIssuer, `the token is of issuer "https://other.example", wanted is "` + url + `" (issuers are compared byte by byte)`, []string{"https://other.example"}, []string{url}},
@@ -303,18 +293,12 @@ func TestVerifyTakesTheIssuerFromTheTokenAndSaysSo(t *testing.T) {
 	issuer := newIssuer(t)
 	options := issuer.options()
 	options.Issuer = ""
-	result, err := Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(nil)), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := testkit.Need(Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(nil)), options))(t)
 	if !result.Valid() || !result.IssuerFromToken || result.Issuer != issuer.url {
 		t.Errorf("valid %v, issuer %q from the token %v", result.Valid(), result.Issuer, result.IssuerFromToken)
 	}
 	for _, bad := range []any{nil, "http://plain.example", "https://a.example/?q"} {
-		result, err := Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(map[string]any{"iss": bad})), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := testkit.Need(Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(map[string]any{"iss": bad})), options))(t)
 		if diff := cmp.Diff([]Reason{WrongIssuer}, reasons(result)); diff != "" || result.Valid() {
 			t.Errorf("issuer %v: reasons (-want +got):\n%s", bad, diff)
 		}
@@ -336,10 +320,7 @@ func TestVerifyWithLeewayAndAnyAudience(t *testing.T) {
 		"without audience": {claims: map[string]any{"aud": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(test.claims)), options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := testkit.Need(Verify(t.Context(), sign(t, ecKey(), "ec", issuer.claims(test.claims)), options))(t)
 			if diff := cmp.Diff(test.want, reasons(result), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
@@ -418,9 +399,7 @@ func TestVerifyAsksTheWantedIssuerNotTheTokens(t *testing.T) {
 	asked := make(chan string, 8)
 	other.handle["/.well-known/openid-configuration"] = func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }
 	options := wanted.options()
-	if _, err := Verify(t.Context(), sign(t, ecKey(), "ec", other.claims(nil)), options); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(Verify(t.Context(), sign(t, ecKey(), "ec", other.claims(nil)), options)))
 	if len(asked) > 0 {
 		t.Error("documents of the token's issuer were fetched, although another one was wanted")
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func userNameRefusals(name string) []string {
@@ -80,10 +82,7 @@ func TestRunAsUserName(t *testing.T) {
 		strings.Repeat("a", 256) + `\` + `...`: {domainLong, noFormat, dotsOnly},
 	} {
 		t.Run(fmt.Sprintf("%.40q", name), func(t *testing.T) {
-			value, err := json.Marshal(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := testkit.Need(json.Marshal(name))(t)
 			for i, message := range want {
 				want[i] = fmt.Sprintf("spec.securityContext.windowsOptions.runAsUserName: Invalid value: %s: %s", value, message)
 			}

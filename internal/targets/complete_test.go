@@ -11,23 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile(filepath.Join(path...)))(t)
 	return string(text)
 }
 
 // Each folder of a target system is in the list, and in order; each runs the suites of its sides.
 func TestEveryFolderIsInTheList(t *testing.T) {
-	entries, err := os.ReadDir("../target")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Need(os.ReadDir("../target"))(t)
 	var folders, listed []string
 	for _, entry := range entries {
 		if entry.IsDir() && entry.Name() != "targettest" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -68,9 +69,7 @@ func run(t *testing.T, commands string) (calls [][]string, folder string) {
 	folder = t.TempDir()
 	for _, program := range []string{"aws", "az", "gcloud", "aliyun", "vault", "kubectl"} {
 		script := "#!/bin/sh\n{ printf '%s\\0' \"$0\" \"$@\"; for last; do :; done; if [ \"$last\" = - ]; then cat; fi; printf '\\0\\0'; } >> \"$CALLS\"\n[ \"$1\" = identity ] && echo found\nexit 0\n"
-		if err := os.WriteFile(filepath.Join(folder, program), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, program), []byte(script), 0o700))
 	}
 	shell := exec.Command("/bin/sh", "-eu", "-c", commands)
 	record := filepath.Join(folder, "calls")
@@ -78,10 +77,7 @@ func run(t *testing.T, commands string) (calls [][]string, folder string) {
 	if output, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s\n%s", err, output, commands)
 	}
-	text, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile(record))(t)
 	for call := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\x00\x00")), []byte("\x00\x00")) {
 		calls = append(calls, strings.Split(string(call), "\x00"))
 	}
@@ -121,10 +117,7 @@ func TestCommandsArriveByteForByte(t *testing.T) {
 		t.Run(audience, func(t *testing.T) {
 			written := func(system string) ([][]string, string) {
 				tried = append(tried, system)
-				text, err := targets.WriteTrust(system, trust.Commands, testIdentity(system, audience))
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Need(targets.WriteTrust(system, trust.Commands, testIdentity(system, audience)))(t)
 				return run(t, text)
 			}
 			calls, _ := written("aws")
@@ -170,9 +163,7 @@ func TestCommandsArriveByteForByte(t *testing.T) {
 
 			_, folder := written("kubernetes")
 			file, err := os.ReadFile(filepath.Join(folder, "credence-trust.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var configuration struct {
 				APIVersion, Kind string
 				JWT              []struct {
@@ -446,18 +437,12 @@ func TestBearers(t *testing.T) {
 // satisfying are the names of the tokens for which an expression is true.
 func satisfying(t *testing.T, variable, expression string, tokens map[string]map[string]any) (names []string) {
 	t.Helper()
-	env, err := cel.NewEnv(cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := testkit.Need(cel.NewEnv(cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType))))(t)
 	ast, issues := env.Compile(expression)
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
-	program, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testkit.Need(env.Program(ast))(t)
 	for name, claims := range tokens {
 		if out, _, err := program.Eval(map[string]any{variable: claims}); err == nil && out.Value() == true {
 			names = append(names, name)

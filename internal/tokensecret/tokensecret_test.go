@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const account = `{"apiVersion":"v1","kind":"ServiceAccount","name":"foo","namespace":"garden-local","uid":"54d09554-6a68-4f46-a23a-e3592385d820"}`
@@ -27,10 +28,7 @@ func TestParse(t *testing.T) {
 		}
 		return &metav1.ObjectMeta{Annotations: annotations}
 	}
-	got, err := tokensecret.Parse(object("banana-testing", "garden-local", account))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(tokensecret.Parse(object("banana-testing", "garden-local", account)))(t)
 	want := tokensecret.Request{
 		Identity: types.NamespacedName{Namespace: "garden-local", Name: "banana-testing"},
 		Context: &v1alpha1.ContextObject{
@@ -113,9 +111,7 @@ func TestParseContextRefuses(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	got, err := tokensecret.Config(&runtime.RawExtension{Raw: []byte(`{"kind":"Config","apiVersion":"a/v1","iamRoleARN":"arn:x","nested":{"b":1,"a":"yes"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const want = "apiVersion: a/v1\niamRoleARN: arn:x\nkind: Config\nnested:\n  a: \"yes\"\n  b: 1\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // deliveryAPI is an API of ContextDeliveries, as far as the test needs it.
@@ -149,14 +150,11 @@ func deliveriesStay(t *testing.T) {
 	var mu sync.Mutex
 	var changed []string
 	known := false
-	deliveries, err := workloadidentities.NewDeliveries(&rest.Config{Host: "http://identities", QPS: -1, Transport: direct{api}}, "east", func(d *v1alpha1.ContextDelivery) {
+	deliveries := testkit.Need(workloadidentities.NewDeliveries(&rest.Config{Host: "http://identities", QPS: -1, Transport: direct{api}}, "east", func(d *v1alpha1.ContextDelivery) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed = append(changed, d.Name)
-	}, func() { known = true }, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, func() { known = true }, slog.New(slog.NewTextHandler(log, nil))))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -106,10 +106,7 @@ func (a *api) count(prefix string) int {
 // send adds an identity, and sends its event to the watches.
 func (a *api) send(t *testing.T, wi *v1alpha1.WorkloadIdentity) {
 	t.Helper()
-	raw, err := json.Marshal(wi)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := testkit.Need(json.Marshal(wi))(t)
 	event := metav1.WatchEvent{Type: "ADDED"}
 	event.Object.Raw = raw
 	a.mu.Lock()
@@ -132,10 +129,7 @@ func start(t *testing.T, a *api, onChange func(types.NamespacedName)) *workloadi
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	follower, err := workloadidentities.New(&rest.Config{Host: server.URL, QPS: -1}, onChange)
-	if err != nil {
-		t.Fatal(err)
-	}
+	follower := testkit.Need(workloadidentities.New(&rest.Config{Host: server.URL, QPS: -1}, onChange))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -161,9 +155,7 @@ func TestIdentitiesComeFromTheWatch(t *testing.T) {
 	})
 	asked := a.count("get team")
 	for range 100 {
-		if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(follower.Get(t.Context(), "team", "banana")))
 	}
 	if again := a.count("get team"); again != asked {
 		t.Errorf("read by itself %d times, though it is watched", again-asked)
@@ -209,8 +201,6 @@ func TestNamespacesAreGivenUp(t *testing.T) {
 	})
 	follower.Retain(func(string) bool { return false })
 	lists := a.count("list team")
-	if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(follower.Get(t.Context(), "team", "banana")))
 	testkit.Eventually(t, "it is followed anew", func() bool { return a.count("list team") > lists })
 }

@@ -60,10 +60,7 @@ func (f *follower[T]) follows() int {
 
 // Without reports of changes, a namespace is dropped once it is unused.
 func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
-	f, err := New(orchard(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Need(New(orchard(t), nil))(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	f.clock = clock
 	run(t, f)
@@ -72,9 +69,7 @@ func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
 		_, _ = f.Get(t.Context(), namespace, "banana")
 	}
 	clock.Step(idle - time.Minute)
-	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(f.Get(t.Context(), "ns", "banana")))
 	clock.Step(time.Minute)
 	testkit.Eventually(t, "a namespace is followed", func() bool { return f.follows() == 1 })
 	clock.Step(idle)

@@ -14,15 +14,14 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	ids "github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each request has the pod's credentials alone, whatever those of the configuration are.
 func TestTokensByPodsOwn(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, err)
 		if r.Method != http.MethodPost || r.URL.Path != "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken" {
 			http.NotFound(w, r)
 			return

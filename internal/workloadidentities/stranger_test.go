@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Deliveries stay when the WorkloadCluster no longer lists the agent's user: the list is empty, and has a warning.
@@ -20,7 +21,7 @@ func TestDeliveriesStayInNoCluster(t *testing.T) { synctest.Test(t, deliveriesSt
 func deliveriesStayInNoCluster(t *testing.T) {
 	api, log, taken := &deliveryAPI{}, &lines{}, false
 	api.set("", "", deliveryInto("a", "s"))
-	deliveries, err := workloadidentities.NewDeliveries(&rest.Config{
+	deliveries := testkit.Need(workloadidentities.NewDeliveries(&rest.Config{
 		Host: "http://identities", QPS: -1, WarningHandler: rest.NoWarnings{},
 		Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if taken {
@@ -28,10 +29,7 @@ func deliveriesStayInNoCluster(t *testing.T) {
 			}
 			api.ServeHTTP(w, r)
 		})},
-	}, "east", func(*v1alpha1.ContextDelivery) {}, func() {}, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "east", func(*v1alpha1.ContextDelivery) {}, func() {}, slog.New(slog.NewTextHandler(log, nil))))(t)
 	go func() { _ = deliveries.Run(t.Context()) }()
 	wait := func() {
 		time.Sleep(5 * time.Minute)

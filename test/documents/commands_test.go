@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli"
 	"github.com/credence-id/credence/internal/app/up"
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // sourcesSection has the flags of the sources of credentials, which are those of login and kubeconfig too.
@@ -23,10 +24,7 @@ const sourcesSection = "credence credential"
 
 // Each command and each flag is in the reference of the command line, and the reference has no other.
 func TestDocumentsNameCommands(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", "command-line.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", "command-line.md")))(t)
 	reference := string(content)
 	root := cli.New(genericiooptions.IOStreams{}, cli.Options{})
 	root.AddCommand(up.NewCommands(genericiooptions.IOStreams{})...)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Repository is the path of the repository for the tests in test/*.
@@ -16,7 +18,7 @@ const Repository = "../.."
 func All(t testing.TB) []string {
 	t.Helper()
 	var found []string
-	if err := filepath.WalkDir(Repository, func(path string, entry fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(Repository, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -27,9 +29,7 @@ func All(t testing.TB) []string {
 			found = append(found, path)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
@@ -43,10 +43,7 @@ type example struct {
 // examples reads the blocks of a document that start with fence: "$ " starts a command, "> " goes on with it, the rest is its output.
 func examples(t testing.TB, path, fence string) []example {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(path))(t)
 	var list []example
 	inside := false
 	for i, line := range strings.Split(string(content), "\n") {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Reader is the place of a person who follows a document.
@@ -47,19 +49,11 @@ var progress = regexp.MustCompile(`(?m)^waiting for .* \.\.\.\n`)
 func (r Reader) follow(t *testing.T, path string, list []example) {
 	t.Helper()
 	// A name that is short whatever the document's is: there are sockets below.
-	dir, err := os.MkdirTemp("", "docs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Need(os.MkdirTemp("", "docs"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for name, target := range r.Folder {
-		absolute, err := filepath.Abs(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(absolute, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		absolute := testkit.Need(filepath.Abs(target))(t)
+		testkit.Must(t, os.Symlink(absolute, filepath.Join(dir, name)))
 	}
 	const mark = "=-=-= end of command, exit code "
 	var script strings.Builder

@@ -9,20 +9,15 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The README links to every page but the decisions, which it names by their folder: a page that no index has is not found.
 func TestReadmeListsEveryPage(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(documents.Repository, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "README.md")))(t)
 	pages := 0
 	for _, path := range documents.All(t) {
-		page, err := filepath.Rel(documents.Repository, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testkit.Need(filepath.Rel(documents.Repository, path))(t)
 		if page = filepath.ToSlash(page); !strings.HasPrefix(page, "docs/") || strings.HasPrefix(page, "docs/decisions/") {
 			continue
 		}
@@ -38,22 +33,17 @@ func TestReadmeListsEveryPage(t *testing.T) {
 // The pages about the tree name files and folders that are there: a path from the top, or the name of a Go file somewhere.
 func TestDocumentsNameFiles(t *testing.T) {
 	names := map[string]bool{}
-	if err := filepath.WalkDir(documents.Repository, func(path string, entry fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(documents.Repository, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".go" {
 			names[entry.Name()] = true
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	place := regexp.MustCompile("`((?:api|cmd|deploy|devcluster|docs|execcredential|hack|internal|release|test|tools)/[\\w./-]+|\\w+\\.go)`")
 	member := regexp.MustCompile(`\.[A-Z]\w*$`) // of a package
 	found := 0
 	for _, page := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
-		content, err := os.ReadFile(filepath.Join(documents.Repository, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, page)))(t)
 		for _, match := range place.FindAllStringSubmatch(string(content), -1) {
 			found++
 			if names[match[1]] {
@@ -71,22 +61,17 @@ func TestDocumentsNameFiles(t *testing.T) {
 
 // ARCHITECTURE.md has a row for every package of ours, by its name at least. Those of a table, which it names as one, need none, nor do those for tests.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(documents.Repository, "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "ARCHITECTURE.md")))(t)
 	byTable := regexp.MustCompile(`^internal/(target|apiserver/registry)/\w+$|test$|/testdata/`)
 	packages := map[string]bool{}
 	for _, top := range []string{"cmd", "internal"} {
-		if err := filepath.WalkDir(filepath.Join(documents.Repository, top), func(path string, _ fs.DirEntry, err error) error {
+		testkit.Must(t, filepath.WalkDir(filepath.Join(documents.Repository, top), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") {
 				folder, _ := filepath.Rel(documents.Repository, filepath.Dir(path))
 				packages[filepath.ToSlash(folder)] = true
 			}
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if len(packages) < 100 {
 		t.Errorf("%d packages only", len(packages))

@@ -55,10 +55,7 @@ func TestDocumentsName(t *testing.T) {
 		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document, err := os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", test.document))
-			if err != nil {
-				t.Fatal(err)
-			}
+			document := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", test.document)))(t)
 			found := sourceNames(t, test.source, test.names)
 			if len(found) < test.atLeast {
 				t.Fatalf("found %d names only: %v", len(found), found)
@@ -74,10 +71,7 @@ func TestDocumentsName(t *testing.T) {
 
 // The rules by which credential specs are judged are those of the reference, in their order.
 func TestDocumentsNameRules(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", "gmsa.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", "gmsa.md")))(t)
 	_, section, _ := strings.Cut(string(document), "\n## Rules of credential specs\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var listed []string
@@ -94,10 +88,7 @@ func TestDocumentsNameRealTests(t *testing.T) {
 	declared := declaredTests(t)
 	found := 0
 	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(path))(t)
 		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(content, -1) {
 			found++
 			if name := string(match[1]); declared[name] == 0 {
@@ -114,7 +105,7 @@ func TestDocumentsNameRealTests(t *testing.T) {
 func declaredTests(t *testing.T) map[string]int {
 	t.Helper()
 	declared := map[string]int{}
-	if err := filepath.WalkDir(documents.Repository, func(path string, entry fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(documents.Repository, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -123,25 +114,17 @@ func declaredTests(t *testing.T) map[string]int {
 			declared[string(match[1])]++
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return declared
 }
 
 // The targets of make in documents must exist.
 func TestDocumentsNameRealTargets(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(documents.Repository, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, "Makefile")))(t)
 	target := regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
 	found := 0
 	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(path))(t)
 		for _, match := range target.FindAllSubmatch(content, -1) {
 			found++
 			if !regexp.MustCompile(`(?m)^` + string(match[1]) + `:`).Match(makefile) {
@@ -161,10 +144,7 @@ func TestDocumentsNameTheVersionOfKubernetes(t *testing.T) {
 	minor := want[:strings.LastIndex(want, ".")]
 	version, found := regexp.MustCompile(`\b`+regexp.QuoteMeta(minor)+`\.[0-9]+`), 0
 	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(path))(t)
 		for _, name := range version.FindAllString(string(content), -1) {
 			if found++; name != want && !strings.HasSuffix(path, "benchmarks.md") {
 				t.Errorf("%s names Kubernetes %s, versions.env %s", path, name, want)
@@ -180,10 +160,7 @@ func TestDocumentsNameTheVersionOfKubernetes(t *testing.T) {
 func TestDocumentsLinkToFiles(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(path))(t)
 		for _, match := range link.FindAllSubmatch(content, -1) {
 			if to := string(match[1]); !strings.Contains(to, "://") {
 				if _, err := os.Stat(filepath.Join(filepath.Dir(path), to)); err != nil {
@@ -196,19 +173,13 @@ func TestDocumentsLinkToFiles(t *testing.T) {
 
 func sourceNames(t *testing.T, pattern, expression string) map[string]bool {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(documents.Repository, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := testkit.Need(filepath.Glob(filepath.Join(documents.Repository, pattern)))(t)
 	found := map[string]bool{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(path))(t)
 		for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(string(content), -1) {
 			found[match[1]] = true
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each threat has a guard, and a test that attacks it: one that exists, and under that name only once.
@@ -57,10 +58,7 @@ func TestThreatModelHasEveryPart(t *testing.T) {
 // tables returns the cells of the rows of all tables of a document whose last column has that heading.
 func tables(t *testing.T, document, last string) [][]string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(documents.Repository, document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(filepath.Join(documents.Repository, document)))(t)
 	var rows [][]string
 	inside := false
 	for line := range strings.Lines(string(content)) {

@@ -20,14 +20,9 @@ import (
 // ageKey writes a key of age, and returns its recipient and its file.
 func ageKey(t *testing.T) (recipient, file string) {
 	t.Helper()
-	key, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := need(age.GenerateX25519Identity())(t)
 	file = filepath.Join(t.TempDir(), "key.txt")
-	if err := os.WriteFile(file, []byte(key.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(key.String()+"\n"), 0o600))
 	return key.Recipient().String(), file
 }
 
@@ -40,13 +35,8 @@ func (p plane) bindCluster(t *testing.T, user, role string) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	client := p.client(t).RbacV1()
-	if _, err := client.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	bound, err := client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(client.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})))
+	bound := need(client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{}))(t)
 	p.untilGiven(t, "", binding.Subjects[0], bound.Rules)
 }
 
@@ -114,9 +104,7 @@ func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 	p.trustedBy(t, pool)
 	ctx := oidc.ClientContext(t.Context(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}})
 	provider, err := oidc.NewProvider(ctx, p.Issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := p.createIn(t, "shop", "cart")
 	accepted := func(token string) {
 		t.Helper()
@@ -135,9 +123,7 @@ func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 
 	// The cluster is gone, with its storage, keys and certificates.
 	p.must(t, "", "credence", "down", "--dir", p.Dir)
-	if err := os.RemoveAll(p.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(p.Dir))
 	up(t, "--dir", p.Dir, "--port", port)
 	p.trustedBy(t, pool)
 
@@ -197,12 +183,8 @@ func TestPlaneRestoreIntoANewCluster(t *testing.T) {
 			t.Errorf("over another ring: exit code %d, %s", code, stderr)
 		}
 		p.must(t, "", "credence", "down", "--dir", p.Dir)
-		if err := os.Rename(keysDir, keysDir+".other"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(keysDir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(keysDir, keysDir+".other"))
+		must(t, os.Mkdir(keysDir, 0o700))
 		if out, stderr, code := restore(p, ring...); code != 0 {
 			t.Fatalf("exit code %d, %s%s", code, out, stderr)
 		}

@@ -111,7 +111,5 @@ func TestBindingBeforeItsIdentity(t *testing.T) {
 	shared.bindingIs(t, namespace, "to-later", "NotFound", namespace+"/moved")
 	create("moved", "aws", "998877665544")
 	shared.bindingIs(t, namespace, "to-later", "OtherAccount", `is "arn:aws:iam::998877665544", and was "arn:aws:iam::112233445566"`)
-	if err := wantAnswer(token("moved", "to-later"), 409, "does not refer to it"); err != nil {
-		t.Errorf("a token of another account: %v", err)
-	}
+	expect(t, wantAnswer(token("moved", "to-later"), 409, "does not refer to it"), "a token of another account")
 }

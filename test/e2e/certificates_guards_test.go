@@ -38,24 +38,15 @@ func (p plane) objects(t *testing.T, as string, groups ...string) dynamic.Interf
 	if as != "" {
 		config = p.as(t, as, groups...)
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(dynamic.NewForConfig(config))(t)
 	return client
 }
 
 // install applies what belongs to options, and takes it away when the test ends.
 func (p plane) install(t *testing.T, options ...deploy.Option) {
 	t.Helper()
-	chosen, err := deploy.Manifests(options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
+	chosen := need(deploy.Manifests(options...))(t)
+	base := need(deploy.Manifests())(t)
 	client := p.objects(t, "")
 	for _, object := range chosen[len(base):] {
 		plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
@@ -63,9 +54,7 @@ func (p plane) install(t *testing.T, options ...deploy.Option) {
 		if namespace := object.GetNamespace(); namespace != "" {
 			resource = client.Resource(plural).Namespace(namespace)
 		}
-		if _, err := resource.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "e2e", Force: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(resource.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "e2e", Force: true})))
 		t.Cleanup(func() {
 			if err := resource.Delete(context.WithoutCancel(t.Context()), object.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				t.Error(err)
@@ -80,10 +69,7 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 	shared.install(t, deploy.Registration, deploy.Certificates)
 	root, keeper := shared.client(t), shared.clientAs(t, certificatesUser, agentGroup, agentGroup+":credence-system")
 	secrets := keeper.CoreV1().Secrets(installation)
-	ca, err := os.ReadFile(shared.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := need(os.ReadFile(shared.CAFile))(t)
 	// The policies are in force when they refuse; RBAC allows it.
 	const others = "no others"
 	foreign := func() error {
@@ -143,17 +129,13 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 		refused(t, "listing Secrets", err)
 		refused(t, "deleting a Secret", secrets.Delete(t.Context(), "credence-keys", metav1.DeleteOptions{}))
 
-		if _, err := root.CoreV1().Secrets(installation).Create(t.Context(), tlsSecret("credence-binder-tls"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(root.CoreV1().Secrets(installation).Create(t.Context(), tlsSecret("credence-binder-tls"), metav1.CreateOptions{})))
 		t.Cleanup(func() {
 			_ = root.CoreV1().Secrets(installation).Delete(context.WithoutCancel(t.Context()), "credence-binder-tls", metav1.DeleteOptions{})
 		})
 		update := func(change func(*corev1.Secret)) error {
 			secret, err := secrets.Get(t.Context(), "credence-binder-tls", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			change(secret)
 			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
@@ -172,9 +154,7 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 		update := func(change func(object, spec map[string]any)) error {
 			return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its status is written whenever the API server becomes available
 				object, err := services.Get(t.Context(), name, metav1.GetOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				change(object.Object, object.Object["spec"].(map[string]any))
 				_, err = services.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 				return err
@@ -224,9 +204,7 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 		configurations := webhooks
 		update := func(change func(*registrationv1.MutatingWebhookConfiguration)) error {
 			configuration, err := configurations.Get(t.Context(), "credence-webhook", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			change(configuration)
 			_, err = configurations.Update(t.Context(), configuration, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err

@@ -57,30 +57,22 @@ func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 
 	t.Log("a lost certificate")
 	serial := leafOf(t, secrets, "webhook").SerialNumber.String()
-	if err := secrets.Delete(t.Context(), "credence-webhook-tls", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, secrets.Delete(t.Context(), "credence-webhook-tls", metav1.DeleteOptions{}))
 	p.awaitServed(t, secrets, "webhook", serial)
 
 	t.Log("a damaged certificate")
 	serial = leafOf(t, secrets, "agent").SerialNumber.String()
-	if _, err := secrets.Patch(t.Context(), "credence-agent-tls", types.MergePatchType, []byte(`{"data":{"tls.key":"eA=="}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Patch(t.Context(), "credence-agent-tls", types.MergePatchType, []byte(`{"data":{"tls.key":"eA=="}}`), metav1.PatchOptions{})))
 	p.awaitServed(t, secrets, "agent", serial)
 
 	t.Log("a caBundle that was emptied")
-	if _, err := p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), "credence-templates", types.JSONPatchType,
-		[]byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(p.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), "credence-templates", types.JSONPatchType,
+		[]byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`), metav1.PatchOptions{})))
 	p.awaitAuthorities(t, secrets, 1)
 
 	t.Log("a lost authority")
 	lost := authoritiesOf(t, secrets)[0]
-	if err := secrets.Delete(t.Context(), "credence-ca", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, secrets.Delete(t.Context(), "credence-ca", metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		secret, err := secrets.Get(t.Context(), "credence-ca", metav1.GetOptions{})
 		if err != nil {
@@ -99,10 +91,7 @@ func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 	}
 
 	t.Log("the replica that leads is killed")
-	lease, err := p.client(t).CoordinationV1().Leases(installation).Get(t.Context(), "credence-certificates", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := need(p.client(t).CoordinationV1().Leases(installation).Get(t.Context(), "credence-certificates", metav1.GetOptions{}))(t)
 	rest := other
 	if parts := strings.Split(*lease.Spec.HolderIdentity, "_"); parts[len(parts)-2] == strconv.Itoa(one.cmd.Process.Pid) {
 		one.kill(t)
@@ -111,9 +100,7 @@ func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 		rest = one
 	}
 	serial = leafOf(t, secrets, "binder").SerialNumber.String()
-	if err := secrets.Delete(t.Context(), "credence-binder-tls", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, secrets.Delete(t.Context(), "credence-binder-tls", metav1.DeleteOptions{}))
 	p.awaitServed(t, secrets, "binder", serial)
 
 	t.Log("time")
@@ -138,10 +125,7 @@ func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 	})
 	for name, pid := range before {
 		now := p.part(t, name).PID
-		log, err := os.ReadFile(filepath.Join(p.Dir, "logs", name+".log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := need(os.ReadFile(filepath.Join(p.Dir, "logs", name+".log")))(t)
 		if now != pid && !bytes.Contains(log, []byte("leadership was lost")) { // which a machine that stands still for seconds has it
 			t.Errorf("%s was restarted: process %d, before %d", name, now, pid)
 		}
@@ -151,19 +135,14 @@ func TestPlaneCertificatesOfAnInstallation(t *testing.T) {
 // kubeconfigOf writes a kubeconfig of a service account of the installation, and of no other user.
 func (p plane) kubeconfigOf(t *testing.T, account string) string {
 	t.Helper()
-	token, err := p.client(t).CoreV1().ServiceAccounts(installation).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := need(p.client(t).CoreV1().ServiceAccounts(installation).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 	admin, config := p.config(t), clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
 	config.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
 	config.CurrentContext = "c"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*config, path))
 	return path
 }
 
@@ -176,17 +155,12 @@ type certificates struct {
 // startCertificates runs it with lifetimes that a test can wait for, unless further arguments have others.
 func (p plane) startCertificates(t *testing.T, kubeconfig string, arguments ...string) *certificates {
 	t.Helper()
-	port, err := testkit.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(1))(t)
 	var log bytes.Buffer
 	c := &certificates{port: port, cmd: exec.CommandContext(t.Context(), program("credence-server"), append([]string{"certificates", "--kubeconfig", kubeconfig,
 		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "2m", "--authority-lifetime", "30m", "--overlap", "20s"}, arguments...)...)}
 	c.cmd.Stderr = &log
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Start())
 	t.Cleanup(func() {
 		c.kill(t)
 		if t.Failed() {
@@ -264,9 +238,7 @@ func (p plane) mount(t *testing.T, secrets corev1client.SecretInterface) {
 				t.Error(err)
 			case versions[name] != secret.ResourceVersion:
 				versions[name] = secret.ResourceVersion
-				if err := mountSecret(filepath.Join(p.Dir, "pki", name), secret); err != nil {
-					t.Error(err)
-				}
+				expect(t, mountSecret(filepath.Join(p.Dir, "pki", name), secret))
 			}
 		}
 	})
@@ -372,23 +344,14 @@ func (p plane) trusted(t *testing.T, name string, bundle func() ([]byte, error))
 
 func leafOf(t *testing.T, secrets corev1client.SecretInterface, name string) *x509.Certificate {
 	t.Helper()
-	secret, err := secrets.Get(t.Context(), "credence-"+name+"-tls", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := need(secrets.Get(t.Context(), "credence-"+name+"-tls", metav1.GetOptions{}))(t)
+	pair := need(tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"]))(t)
 	return pair.Leaf
 }
 
 func authoritiesOf(t *testing.T, secrets corev1client.SecretInterface) []*x509.Certificate {
 	t.Helper()
-	secret, err := secrets.Get(t.Context(), "credence-ca", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := need(secrets.Get(t.Context(), "credence-ca", metav1.GetOptions{}))(t)
 	return pki.Authorities(secret.Data["ca.crt"])
 }
 

@@ -147,10 +147,7 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	vault, value := garden.namespace(t), "s3cret-of-"+ours
 	garden.must(t, "", "kubectl", "-n", vault, "create", "secret", "generic", "static", "--from-literal=accessKeyID=AKIA", "--from-literal=secretAccessKey="+value)
 	secrets := seed.client(t).CoreV1().Secrets(there)
-	first, err := secrets.Get(t.Context(), "cloudprovider", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := need(secrets.Get(t.Context(), "cloudprovider", metav1.GetOptions{}))(t)
 	flip := func(patch string) {
 		t.Helper()
 		garden.must(t, "", "kubectl", "-n", ours, "patch", "cb", "infra", "--type=merge", "-p", patch)
@@ -202,9 +199,7 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	own := inContext(ours, "foo", foo)
 	given := dataFor(t, agent, ours, "infra", own)
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
-	if err := wantAnswer(given, 201, encoded); err != nil {
-		t.Error(err)
-	}
+	expect(t, wantAnswer(given, 201, encoded))
 	if event := garden.audited(t, given.Header.Get("Audit-Id")); !strings.Contains(event.Annotations["data.authentication.gardener.cloud/context"], foo) {
 		t.Errorf("annotations of the audit event: %v", event.Annotations)
 	}

@@ -28,9 +28,7 @@ func (p plane) deliverTo(t *testing.T, namespace, value string) {
 	if value != "" {
 		to = fmt.Sprintf("%q", value)
 	}
-	if err := patch(t, p.client(t).CoreV1().Namespaces(), namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.LabelNamespaceContexts, to)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, patch(t, p.client(t).CoreV1().Namespaces(), namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.LabelNamespaceContexts, to)))
 }
 
 // deliveredSecret is a Secret that the agent makes for a Shoot.
@@ -264,9 +262,7 @@ func (p plane) joinSeed(t *testing.T, cluster, ours string) (plane, *rest.Config
 	p.must(t, "", "credence", "cluster", "join", cluster, "--from-contexts", "--out", folder)
 	t.Cleanup(func() { p.must(t, "", "credence", "cluster", "leave", cluster) })
 	agent := fromFile(t, filepath.Join(folder, "agent.kubeconfig"))
-	if err := wantAnswer(do(t, agent, "GET", identitiesPath(ours)+"/banana-testing", "", ""), 403, "cannot get resource"); err != nil {
-		t.Errorf("without the RoleBinding: %v", err)
-	}
+	expect(t, wantAnswer(do(t, agent, "GET", identitiesPath(ours)+"/banana-testing", "", ""), 403, "cannot get resource"), "without the RoleBinding")
 	p.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+cluster+"-agent", "-n", ours, "--clusterrole=credence:agent:identities", "--serviceaccount="+identityv1alpha1.WorkloadClusters+":"+cluster+"-agent")
 	return newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig")), agent
 }
@@ -297,9 +293,7 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 	kind := strings.Repeat("x", 253-len("workloadidentity-extension-"))
 	longest := "workloadidentity-extension-" + kind // a Secret can't have a longer name
 	static := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: extension}, Data: map[string][]byte{"accessKey": []byte("static")}}
-	if _, err := secrets.Create(t.Context(), static, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Create(t.Context(), static, metav1.CreateOptions{})))
 	project := garden.landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
 	foo := garden.landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}},{"type":%q,"workloadIdentity":{"name":"cherry"}}]}`, cluster, kind))
 	shoot := func(patch string) { garden.patchShoot(t, ours, "foo", patch) }
@@ -443,9 +437,7 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 		})
 	}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string][]byte{"a": []byte("b")}}
-	if _, err := secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Create(t.Context(), theirs, metav1.CreateOptions{})))
 	shoot(`{"spec":{"extensions":null}}`)
 	gone(extension)
 	gone(longest)
@@ -453,9 +445,7 @@ func TestPlaneDeliverForContextObjects(t *testing.T) {
 	seed.kill(t, "agent")
 	garden.must(t, "", "kubectl", "delete", "-n", ours, "shoots."+landscapeGroup, "foo")
 	gone("cloudprovider")
-	if _, err := secrets.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
-		t.Error(err)
-	}
+	expect(t, errOf(secrets.Get(t.Context(), "theirs", metav1.GetOptions{})))
 	stolen.leave()
 	garden.must(t, "", "kubectl", "delete", "projects."+landscapeGroup, "p-"+ours)
 }

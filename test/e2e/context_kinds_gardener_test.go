@@ -291,11 +291,9 @@ func (p plane) documentSamples(t *testing.T) {
 
 	_, got := claims(t, token(t, p.as(t, agent), home, "bar", ofShoot).Status.Token)
 	var want map[string]any
-	if err := json.Unmarshal([]byte(strings.NewReplacer("<workloadidentity-namespace>", home, "<workloadidentity-name>", "bar", "<workloadidentity-uid>", string(bar.UID),
+	must(t, json.Unmarshal([]byte(strings.NewReplacer("<workloadidentity-namespace>", home, "<workloadidentity-name>", "bar", "<workloadidentity-uid>", string(bar.UID),
 		"<shoot-name>", "foo", "<shoot-namespace>", home, "<shoot-uid>", shoot, "<project-name>", "local", "<project-uid>", project, "<seed-name>", "seed", "<seed-uid>", seed,
-		"<garden-cluster-identity>", p.gardenID(t), "https://workload-identity.gardener-local.gardener.cloud", p.Issuer).Replace(samplePayload)), &want); err != nil {
-		t.Fatal(err)
-	}
+		"<garden-cluster-identity>", p.gardenID(t), "https://workload-identity.gardener-local.gardener.cloud", p.Issuer).Replace(samplePayload)), &want))
 	later := got["iat"].(float64) - want["iat"].(float64)
 	for _, at := range []string{"exp", "iat", "nbf"} {
 		want[at] = want[at].(float64) + later
@@ -312,9 +310,7 @@ func (p plane) documentSamples(t *testing.T) {
 	request := func(body string) response {
 		return do(t, p.as(t, agent), "POST", tokenPath(home, "bar"), "application/yaml", body)
 	}
-	if err := wantAnswer(request(sampleTokenRequest), 409, "the request names uid"); err != nil {
-		t.Errorf("the sample with the uid of another object: %v", err)
-	}
+	expect(t, wantAnswer(request(sampleTokenRequest), 409, "the request names uid"), "the sample with the uid of another object")
 	answer := request(strings.ReplaceAll(sampleTokenRequest, "54d09554-6a68-4f46-a23a-e3592385d820", shoot))
 	if answer.Code != 201 {
 		t.Fatalf("the sample: %d %s", answer.Code, answer.Body)

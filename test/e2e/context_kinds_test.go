@@ -117,9 +117,7 @@ func TestPlaneContextKinds(t *testing.T) {
 	eventually(t, func() error {
 		return wantAnswer(ask(admin, stray, "banana", inContext(namespace, "bound", bound)), 201, "token")
 	})
-	if err := wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "bound", bound)), 403, "does not refer to"); err != nil {
-		t.Errorf("an identity that the binding does not refer to: %v", err)
-	}
+	expect(t, wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "bound", bound)), 403, "does not refer to"), "an identity that the binding does not refer to")
 
 	// A person needs the right to act for the Shoot; to see it, or to assert accounts, is too little.
 	viewer, holder, owner := "viewer-"+namespace, "holder-"+namespace, "owner-"+namespace
@@ -257,12 +255,8 @@ func TestContextKindWriters(t *testing.T) {
 	path := contextKindsPath + "/trees.orchard.example.com"
 	// A user without any right may read it, and write none.
 	plain := shared.as(t, "plain-"+gardener)
-	if err := wantAnswer(do(t, plain, "GET", contextKindsPath, "", ""), 200, "trees.orchard.example.com"); err != nil {
-		t.Error(err)
-	}
-	if err := wantAnswer(write(plain, contextKind()), 403, "cannot create resource"); err != nil {
-		t.Error(err)
-	}
+	expect(t, wantAnswer(do(t, plain, "GET", contextKindsPath, "", ""), 200, "trees.orchard.example.com"))
+	expect(t, wantAnswer(write(plain, contextKind()), 403, "cannot create resource"))
 	if got := shared.must(t, "", "kubectl", "get", "contextkind", "trees.orchard.example.com"); !strings.Contains(got, "orchard.example.com/v1 Tree") || !strings.Contains(got, "tree,orchard") {
 		t.Errorf("kubectl get:\n%s", got)
 	}

@@ -39,9 +39,7 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 		return do(t, p.config(t), "POST", authentication+"/credentialsbindings", "application/yaml", fmt.Sprintf(
 			"{apiVersion: authentication.gardener.cloud/v1alpha1, kind: CredentialsBinding, metadata: {name: %s}, provider: {type: aws}, secretRef: {name: static}, quotas: [{name: %s}]}", name, name))
 	}
-	if err := wantAnswer(bind("machines"), 422, "kubectl label namespace "+ours+" identity.credence.dev/quotas=enabled"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wantAnswer(bind("machines"), 422, "kubectl label namespace "+ours+" identity.credence.dev/quotas=enabled"))
 	if _, stderr, code := p.command(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=yes"); code == 0 || !strings.Contains(stderr, "with the value enabled alone") {
 		t.Errorf("another value of the label: %d %s", code, stderr)
 	}
@@ -88,9 +86,7 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	want("moving into it", func() response { return write("", "free", "none", "", 100) }, 201, "")
 	want("moved into it", patch("free", `{"spec":{"credentialsBindingName":"machines"}}`), 403, "the object needs 100")
 	want("deleting", func() response { return do(t, p.config(t), "DELETE", shoots+"/two", "", "") }, 200, "")
-	if err := wantAnswer(write("", "three", "machines", "", 5), 201, ""); err != nil {
-		t.Errorf("right after a deletion: %v", err)
-	}
+	expect(t, wantAnswer(write("", "three", "machines", "", 5), 201, ""), "right after a deletion")
 	want("without a number of machines", patch("one", `{"spec":{"provider":{"workers":[{"name":"w"}]}}}`), 403,
 		strings.TrimSuffix(lists, "machines: ")+"what Shoot "+ours+"/one uses is not known: spec.usage of ContextKind shoots.core.gardener.cloud: no such key: maximum")
 	want("without an end", func() response { return write(dry, "trial", "trial", "", 1) }, 403, "the object must state when it ends: it may live 14 days")
@@ -122,9 +118,7 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	review := func(replica *rest.Config, name, query string) response {
 		object := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": name, "namespace": ours}, "spec": map[string]any{"credentialsBindingName": "many"}}
 		text, err := json.Marshal(map[string]any{"apiVersion": "identity.credence.dev/v1alpha1", "kind": "QuotaReview", "spec": map[string]any{"request": name, "group": "core.gardener.cloud", "resource": "shoots", "object": object}})
-		if err != nil {
-			t.Error(err)
-		}
+		expect(t, err)
 		return do(t, replica, "POST", quotaReviewsPath+query, "application/json", string(text))
 	}
 	for _, replica := range replicas {
@@ -146,9 +140,7 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 		t.Errorf("three replicas have let %d Shoots through, want 7", allowed.Load())
 	}
 	want("another one, meanwhile", func() response { return write(dry, "late", "many", "", 1) }, 403, "objects: the object needs 1, others use 7, together 8 of 7")
-	if err := wantAnswer(review(p.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"); err != nil {
-		t.Errorf("a user who is not the webhook: %v", err)
-	}
+	expect(t, wantAnswer(review(p.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"), "a user who is not the webhook")
 
 	// The status has what is stored; a user's is not taken.
 	if answer := do(t, p.config(t), "PATCH", authentication+"/quotas/machines", mergePatch, `{"status":{"used":{"machines":"1"}}}`); answer.Code != 200 {

@@ -174,9 +174,7 @@ func staticCredentials(t *testing.T, garden, seed plane, agent, reader rbacv1.Su
 		delete(secret.Annotations, v1alpha1.AnnotationName)
 		secret.Annotations[v1alpha1.AnnotationBinding], secret.Labels[v1alpha1.LabelProvider] = binding, "aws"
 		secret.Data = map[string][]byte{"own": []byte("kept")}
-		if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Create(t.Context(), secret, metav1.CreateOptions{})))
 	}
 	consumer("first", "infra")
 	consumer("second", "infra")
@@ -234,9 +232,7 @@ func staticCredentials(t *testing.T, garden, seed plane, agent, reader rbacv1.Su
 	east := fromFile(t, agentConfig)
 	got := dataOf(t, east, ours, "infra")
 	encoded := base64.StdEncoding.EncodeToString([]byte(value))
-	if err := wantAnswer(got, 201, encoded); err != nil {
-		t.Error(err)
-	}
+	expect(t, wantAnswer(got, 201, encoded))
 	if cache := got.Header.Values("Cache-Control"); !slices.Contains(cache, "no-store") {
 		t.Errorf("Cache-Control: %s", cache)
 	}
@@ -296,7 +292,7 @@ func staticCredentials(t *testing.T, garden, seed plane, agent, reader rbacv1.Su
 func noLogHas(t *testing.T, garden, seed plane, secrets ...string) {
 	t.Helper()
 	for _, dir := range []string{filepath.Join(garden.Dir, "logs"), filepath.Join(seed.Dir, "logs"), filepath.Join(garden.Dir, "devcluster", "audit.log"), filepath.Join(garden.Dir, "apiserver-audit.log"), filepath.Join(seed.Dir, "devcluster", "audit.log")} {
-		if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		expect(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
 				return err
 			}
@@ -305,8 +301,6 @@ func noLogHas(t *testing.T, garden, seed plane, secrets ...string) {
 				t.Errorf("%s has the data", path)
 			}
 			return err
-		}); err != nil {
-			t.Error(err)
-		}
+		}))
 	}
 }

@@ -86,12 +86,10 @@ func followTokens(t *testing.T, p plane, namespace string) *tokens {
 	factory := informers.NewSharedInformerFactoryWithOptions(p.client(t), 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}.String()
 	}))
-	if _, err := factory.Core().V1().Secrets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	must(t, errOf(factory.Core().V1().Secrets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { f.see(o.(*corev1.Secret)) },
 		UpdateFunc: func(_, o any) { f.see(o.(*corev1.Secret)) },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
 	factory.StartWithContext(ctx)
@@ -145,18 +143,14 @@ func TestPlaneBoundsOfDelivery(t *testing.T) {
 		p.awsIdentity(t, name, "banana", "dev")
 		p.letAgent(t, name)
 	}
-	if err := root.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:agent", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:agent", metav1.DeleteOptions{}))
 	for _, role := range []string{"credence:agent", "credence:agent:secrets"} {
 		p.bind(t, "inside", role, rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
 	}
 	// An agent that is kept to namespaces begins its watches with the rights that it has there.
 	p.again(t, "--arg", "agent=--namespaces=inside")
 	for _, name := range []string{"outside", "inside"} {
-		if _, err := root.CoreV1().Secrets(name).Create(t.Context(), tokenSecret("s", name, "banana"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(root.CoreV1().Secrets(name).Create(t.Context(), tokenSecret("s", name, "banana"), metav1.CreateOptions{})))
 	}
 	p.awaitToken(t, "inside", "s", nil)
 	if secret, err := root.CoreV1().Secrets("outside").Get(t.Context(), "s", metav1.GetOptions{}); err != nil || len(secret.Data["token"]) != 0 {
@@ -193,9 +187,7 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 		refused(t, "a pod that the webhook has not seen", err, "pods.identity.credence.dev")
 		return nil
 	})
-	if err := create("outside"); err != nil {
-		t.Errorf("a pod of another namespace: %v", err)
-	}
+	expect(t, create("outside"), "a pod of another namespace")
 	if _, err := root.Secrets("inside").Create(t.Context(), tokenSecret("s2", "inside", "banana"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "secrets.identity.credence.dev") {
 		t.Errorf("a labelled Secret that the webhook has not seen: %v", err)
 	}
@@ -203,9 +195,7 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 	p.awaitToken(t, "inside", "s", func(c carried) bool { return slices.Contains(c.Audience, "second") })
 	plain := tokenSecret("plain", "inside", "banana")
 	plain.Labels = nil
-	if _, err := root.Secrets("inside").Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
-		t.Errorf("a Secret without the label: %v", err)
-	}
+	expect(t, errOf(root.Secrets("inside").Create(t.Context(), plain, metav1.CreateOptions{})), "a Secret without the label")
 	signalWebhook(t, p, syscall.SIGCONT)
 	eventually(t, func() error { return create("inside") })
 }

@@ -31,15 +31,11 @@ func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
 		t.Fatalf("create identity: %d %s", got.Code, got.Body)
 	}
 	core := shared.client(t).CoreV1()
-	if _, err := core.ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "cherry"), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(core.ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "cherry"), metav1.PatchOptions{})))
 	pod := podOf("web")
 	pod.Annotations = map[string]string{v1alpha1.AnnotationMountPath: "/identities"}
 	pod, err := core.Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := 0
 	for annotation := range pod.Annotations {
 		if !strings.HasPrefix(annotation, "files.identity.credence.dev/") {
@@ -79,19 +75,14 @@ func TestSecretsOfAnAccountAreTheAgents(t *testing.T) {
 	}, "writes it alone")
 	allowed(t, "a note", patch(t, secrets, name, string(annotate("note", "x"))))
 	owner := shared.admin(t, namespace, "owner-"+namespace).CoreV1()
-	if err := owner.ServiceAccounts(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, owner.ServiceAccounts(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)}))
 	eventually(t, func() error {
 		if _, err := owner.ServiceAccounts(namespace).Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the service account is still there: %v", err)
 		}
 		return nil
 	})
-	secret, err := owner.Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := need(owner.Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}))(t)
 	if len(secret.OwnerReferences) != 0 {
 		t.Errorf("the Secret is owned by %v", secret.OwnerReferences)
 	}
@@ -101,10 +92,7 @@ func TestSecretsOfAnAccountAreTheAgents(t *testing.T) {
 // podWithToken makes a pod of the account web, and returns it once its token is there.
 func (p plane) podWithToken(t *testing.T, namespace, identity string) (*corev1.Pod, carried) {
 	t.Helper()
-	pod, err := p.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pod := need(p.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{}))(t)
 	_, claims := p.awaitToken(t, namespace, tokensecret.NameFor("web", identity), nil)
 	return pod, claims
 }
@@ -198,9 +186,7 @@ func TestDeliveryOfANamespace(t *testing.T) {
 	for _, value := range []string{"vault", "CSI", ""} {
 		refused(t, "the value "+value, shared.deliver(t, namespace, value), "has the value secret or csi")
 	}
-	if err := shared.deliver(t, namespace, v1alpha1.DeliveryCSI); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shared.deliver(t, namespace, v1alpha1.DeliveryCSI))
 	eventually(t, func() error { // the API server learns of labels by a watch
 		pod, err := pods.Create(t.Context(), podOf("web"), dryRun)
 		if err == nil && identityVolume(pod).CSI == nil {
@@ -209,9 +195,7 @@ func TestDeliveryOfANamespace(t *testing.T) {
 		return err
 	})
 	volume, err := pods.Create(t.Context(), podOf("web"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := &corev1.CSIVolumeSource{Driver: v1alpha1.CSIDriver, ReadOnly: ptr.To(true), VolumeAttributes: map[string]string{v1alpha1.VolumeAttributeIdentity: "banana"}}
 	if got := identityVolume(volume).CSI; got == nil || got.String() != want.String() {
 		t.Errorf("the volume is %v, want %v", got, want)
@@ -248,9 +232,7 @@ func TestDeliveryOfANamespace(t *testing.T) {
 	}
 
 	// Once its pods are gone, so is the Secret.
-	if err := pods.Delete(t.Context(), stored.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pods.Delete(t.Context(), stored.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	eventually(t, func() error { // a minute after it was marked
 		if _, err := secrets.Get(t.Context(), banana, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Secret is still there: %v", err)

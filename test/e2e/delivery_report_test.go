@@ -41,9 +41,7 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 		t.Errorf("an identity that nothing uses: %s", out)
 	}
 
-	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("s", namespace, "banana"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(root.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("s", namespace, "banana"), metav1.CreateOptions{})))
 	as("wait", "wi/banana", "--for=condition=Delivered", "--timeout=5m")
 	as("wait", "wi/banana", "--for=condition=Ready", "--timeout=5m")
 	row := strings.Fields(strings.Split(as("get", "wi", "banana"), "\n")[1])

@@ -51,15 +51,11 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 	shared.awsIdentity(t, namespace, "banana", "dev")
 	shared.letAgent(t, namespace)
 	for _, where := range []string{namespace, plain} {
-		if _, err := root.CoreV1().Secrets(where).Create(t.Context(), tokenSecret("early", namespace, "banana"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(root.CoreV1().Secrets(where).Create(t.Context(), tokenSecret("early", namespace, "banana"), metav1.CreateOptions{})))
 	}
 	shared.enable(t, namespace)
 	shared.awaitToken(t, namespace, "early", nil)
-	if err := list(t, agent, namespace); err != nil {
-		t.Errorf("the agent lists the Secrets of a labelled namespace: %v", err)
-	}
+	expect(t, list(t, agent, namespace), "the agent lists the Secrets of a labelled namespace")
 	pods := func(namespace string) error {
 		_, err := shared.clientAs(t, webhookUser, agentGroup).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 		return err
@@ -82,9 +78,7 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 	_, before := shared.awaitToken(t, namespace, "early", nil)
 	allowed(t, "a request for a new token", patch(t, root.CoreV1().Secrets(namespace), "early", string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken))))
 	shared.awaitToken(t, namespace, "early", func(c carried) bool { return c.ID != before.ID })
-	if err := root.CoreV1().Secrets(namespace).Delete(t.Context(), "early", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.CoreV1().Secrets(namespace).Delete(t.Context(), "early", metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		if secrets, pods := list(t, agent, namespace), pods(namespace); !apierrors.IsForbidden(secrets) || !apierrors.IsForbidden(pods) {
 			return fmt.Errorf("the agent still may read Secrets (%v), or the webhook list pods (%v)", secrets, pods)
@@ -98,9 +92,7 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 	// And it comes back with the label, also after it was taken away.
 	shared.enable(t, namespace)
 	eventually(t, func() error { return list(t, agent, namespace) })
-	if err := root.RbacV1().RoleBindings(namespace).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.RbacV1().RoleBindings(namespace).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		_, err := root.RbacV1().RoleBindings(namespace).Get(t.Context(), agentBinding, metav1.GetOptions{})
 		return err
@@ -110,9 +102,7 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 func label(t *testing.T, p plane, ctx context.Context, namespace, value string) {
 	t.Helper()
 	content := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":` + value + `}}}`)
-	if _, err := p.client(t).CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, content, metav1.PatchOptions{}); err != nil {
-		t.Error(err)
-	}
+	expect(t, errOf(p.client(t).CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, content, metav1.PatchOptions{})))
 }
 
 // TestWhatTheBinderMayBind takes the part of a binder that an attacker has taken over.
@@ -136,9 +126,7 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 		}
 		// The rule is written in Go as well: what the policy refuses lets the agent deliver nothing.
 		in, err := root.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		inGo := rights.Delivered(in) && (binding.Name != rights.AgentSecrets || rights.LetDeliver(binding))
 		// Without admission policies a dry run would be let through, too.
 		_, err = binder.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -237,14 +225,9 @@ func TestAdminsDoNotChooseTheAgentsNamespaces(t *testing.T) {
 
 func emptyRole(t *testing.T, root kubernetes.Interface) string {
 	t.Helper()
-	role, err := root.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := need(root.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
-		if err := root.RbacV1().ClusterRoles().Delete(context.WithoutCancel(t.Context()), role.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		expect(t, root.RbacV1().ClusterRoles().Delete(context.WithoutCancel(t.Context()), role.Name, metav1.DeleteOptions{}))
 	})
 	return role.Name
 }

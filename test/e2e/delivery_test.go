@@ -59,10 +59,7 @@ func (p plane) awaitToken(t *testing.T, namespace, name string, right func(carri
 // warnings are the Warning Events of a namespace.
 func (p plane) warnings(t *testing.T, namespace string) []string {
 	t.Helper()
-	events, err := p.client(t).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := need(p.client(t).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{}))(t)
 	var warnings []string
 	for _, event := range events.Items {
 		if event.Type == corev1.EventTypeWarning {
@@ -179,9 +176,7 @@ func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
 		return err
 	}
 	for name, identities := range map[string]string{"lost": "nothing-like-it", "poor": "banana", "twice": "banana,banana"} {
-		if _, err := core.ServiceAccounts(namespace).Create(t.Context(), account(name, identities), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(core.ServiceAccounts(namespace).Create(t.Context(), account(name, identities), metav1.CreateOptions{})))
 	}
 	refused(t, "a pod with an identity that does not exist", create(podOf("lost")), "nothing-like-it", v1alpha1.AnnotationAccountIdentities)
 	shared.awaitWarning(t, namespace, "ServiceAccount/lost", "IdentityMissing")

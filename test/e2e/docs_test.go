@@ -53,10 +53,7 @@ func (p plane) reader(t *testing.T) documents.Reader {
 	if filepath.Base(t.Name()) == "two-clusters.md" { // starts a plane; others, a cluster at most
 		watches.take(t, watches.enter(ofPlane-ofCluster, urgent))
 	}
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	return documents.Reader{
 		Folder: map[string]string{
 			"bin": filepath.Dir(program("credence")), ".credence": p.Dir,

@@ -160,9 +160,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	namespace, spec := shared.credentialSpecs(t, "pod", "one", "check", "debug")
 	pods := shared.client(t).CoreV1().Pods(namespace)
 	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("pod"), ""), withInit(gmsaOf(spec("check"), "")), withContainer(gmsaOf(spec("one"), credentialContents))), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	filled := func(where string, options *corev1.WindowsSecurityContextOptions, name string) {
 		t.Helper()
 		if options == nil || ptr.Deref(options.GMSACredentialSpec, "") != credentialContents || ptr.Deref(options.GMSACredentialSpecName, "") != spec(name) {

@@ -33,10 +33,7 @@ import (
 // fromFile is the configuration of a kubeconfig.
 func fromFile(t *testing.T, file string) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := need(clientcmd.BuildConfigFromFlags("", file))(t)
 	return config
 }
 
@@ -111,9 +108,7 @@ func TestPlaneJoin(t *testing.T) {
 		}
 	}
 	eternal := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"eternal","annotations":{"kubernetes.io/service-account.name":"` + name + `-agent"}},"type":"kubernetes.io/service-account-token"}`
-	if err := wantAnswer(do(t, garden.config(t), "POST", "/api/v1/namespaces/workload-clusters/secrets", "application/json", eternal), http.StatusForbidden, "their tokens never expire"); err != nil {
-		t.Errorf("a Secret with a token: %v", err)
-	}
+	expect(t, wantAnswer(do(t, garden.config(t), "POST", "/api/v1/namespaces/workload-clusters/secrets", "application/json", eternal), http.StatusForbidden, "their tokens never expire"), "a Secret with a token")
 
 	mayReview := func(p plane, want string) {
 		t.Helper()
@@ -201,9 +196,7 @@ func TestPlaneJoin(t *testing.T) {
 	if got := ask(left); got != http.StatusCreated {
 		t.Errorf("the other cluster: %d", got)
 	}
-	if err := garden.client(t).CoreV1().Secrets(identityv1alpha1.WorkloadClusters).Delete(t.Context(), "other-"+ours, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, garden.client(t).CoreV1().Secrets(identityv1alpha1.WorkloadClusters).Delete(t.Context(), "other-"+ours, metav1.DeleteOptions{}))
 	gone(left)
 	garden.must(t, "", "credence", "cluster", "leave", "other-"+ours)
 }
@@ -220,15 +213,11 @@ func (p plane) renewsInSecret(t *testing.T, seed plane, cluster, mounted string)
 	}
 	p.must(t, "", "credence", "cluster", "check", cluster, "--workload-kubeconfig", seed.Kubeconfig)
 	secret, err := stored.Get(t.Context(), membership.SecretName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mount := func() {
 		t.Helper()
 		for name, content := range secret.Data {
-			if err := os.WriteFile(filepath.Join(mounted, name), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(mounted, name), content, 0o600))
 		}
 	}
 	mount()
@@ -236,9 +225,7 @@ func (p plane) renewsInSecret(t *testing.T, seed plane, cluster, mounted string)
 		secret.Data[key] = aged(t, secret.Data[key])
 	}
 	before, err := stored.Update(t.Context(), secret, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seed.killPart(t, "agent")
 	eventually(t, func() error {
 		if secret, err = stored.Get(t.Context(), membership.SecretName, metav1.GetOptions{}); err != nil {
@@ -283,10 +270,7 @@ func aged(t *testing.T, token []byte) []byte {
 	t.Helper()
 	_, c := claims(t, string(token))
 	c["iat"], c["exp"] = time.Now().Add(-25*time.Hour).Unix(), time.Now().Add(23*time.Hour).Unix()
-	payload, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := need(json.Marshal(c))(t)
 	return []byte("e30." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln")
 }
 
@@ -310,10 +294,7 @@ func TestPlaneRightsOfClusters(t *testing.T) {
 	// bound are the namespaces that have a RoleBinding for an account of the cluster.
 	bound := func() []string {
 		t.Helper()
-		all, err := p.client(t).RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := need(p.client(t).RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{}))(t)
 		found := sets.New[string]()
 		for _, b := range all.Items {
 			for _, s := range b.Subjects {

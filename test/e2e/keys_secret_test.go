@@ -37,13 +37,8 @@ const (
 // keysSecret has the Secret of the ring made, by the credentials of the key controller of the plane.
 func (p plane) keysSecret(t *testing.T) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(fromFile(t, filepath.Join(p.Dir, "pki", "controller", "kubeconfig")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keystore.NewSecret(client.CoreV1(), "credence-system", keysName).Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(fromFile(t, filepath.Join(p.Dir, "pki", "controller", "kubeconfig"))))(t)
+	must(t, keystore.NewSecret(client.CoreV1(), "credence-system", keysName).Keep(t.Context()))
 }
 
 // TestSecretOfKeysIsGuarded: whatever rights a user has, the keys leave the Secret by our own programs alone.
@@ -61,9 +56,7 @@ func TestSecretOfKeysIsGuarded(t *testing.T) {
 	fill := func(data map[string][]byte) *corev1.Secret {
 		t.Helper()
 		stored, err := admin.Get(t.Context(), keysName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stored.Data = data
 		if stored, err = ours.Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
 			t.Fatalf("the API server may not write keys: %v", err)
@@ -91,9 +84,7 @@ func TestSecretOfKeysIsGuarded(t *testing.T) {
 
 	stored := fill(ring())
 	var replaced corev1.Secret
-	if err := json.Unmarshal([]byte(formerManifest), &replaced); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(formerManifest), &replaced))
 	for who, client := range map[string]corev1client.SecretInterface{"a user with rights on Secrets": secrets(secretary), "an admin": admin} {
 		for what, change := range map[string]func(*corev1.Secret){
 			"a replace by the manifest of before": func(s *corev1.Secret) { *s = replaced },
@@ -125,9 +116,7 @@ func TestSecretOfKeysIsGuarded(t *testing.T) {
 	allowed(t, "the end of the namespace", secrets("system:serviceaccount:kube-system:namespace-controller", "system:masters").Delete(t.Context(), keysName, metav1.DeleteOptions{DryRun: dry}))
 
 	// As it was in the manifests of before: a tool with all rights deletes it, as it has left them.
-	if _, err := admin.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+keystore.WrittenBack+`":null}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(admin.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+keystore.WrittenBack+`":null}}}`), metav1.PatchOptions{})))
 	refused(t, "a deletion before the key controller has marked it", admin.Delete(t.Context(), keysName, metav1.DeleteOptions{DryRun: dry}), "kubectl annotate secret credence-keys")
 	shared.keysSecret(t)
 	allowed(t, "a deletion afterwards", admin.Delete(t.Context(), keysName, metav1.DeleteOptions{DryRun: dry}))
@@ -160,9 +149,7 @@ func (p plane) signal(t *testing.T, signal syscall.Signal, names ...string) (the
 	send := func(signal syscall.Signal) {
 		t.Helper()
 		for _, pid := range processes {
-			if err := syscall.Kill(pid, signal); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(pid, signal))
 		}
 	}
 	send(signal)
@@ -237,9 +224,7 @@ func TestPlaneKeysComeBack(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(manifests, content, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	prune := []string{"kubectl", "apply", "-n", "credence-system", "-f", manifests, "--prune", "--all", "--prune-allowlist=core/v1/Secret"}
 
 	// An upgrade from manifests that had the Secret, before and after the programs were replaced.
@@ -270,10 +255,7 @@ func TestPlaneKeysComeBack(t *testing.T) {
 	})
 	uid := func() types.UID {
 		t.Helper()
-		stored, err := secrets.Get(t.Context(), keysName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := need(secrets.Get(t.Context(), keysName, metav1.GetOptions{}))(t)
 		return stored.UID
 	}
 	same := uid()
@@ -288,9 +270,7 @@ func TestPlaneKeysComeBack(t *testing.T) {
 	// Deleted with the right to it, and emptied where the policy is not in force: our own account stands for that.
 	p.must(t, "", "kubectl", "-n", "credence-system", "delete", "secret", keysName)
 	comesBack("after a deletion", before)
-	if _, err := ours.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(ours.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})))
 	comesBack("after it was emptied", before)
 	if now := kid(); now != signer {
 		t.Errorf("signed by %s, and by %s before", now, signer)
@@ -298,9 +278,7 @@ func TestPlaneKeysComeBack(t *testing.T) {
 
 	// An old copy, from before a rotation.
 	old, err := secrets.Get(t.Context(), keysName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`); got.Code != http.StatusCreated {
 		t.Fatalf("rotate: %d %s", got.Code, got.Body)
 	}
@@ -315,12 +293,8 @@ func TestPlaneKeysComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied, err := json.Marshal(map[string]any{"data": old.Data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ours.Patch(t.Context(), keysName, types.MergePatchType, copied, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errOf(ours.Patch(t.Context(), keysName, types.MergePatchType, copied, metav1.PatchOptions{})))
 	eventually(t, func() error {
 		stored, err := secrets.Get(t.Context(), keysName, metav1.GetOptions{})
 		if err != nil || string(stored.Data["ring.json"]) == string(old.Data["ring.json"]) {
@@ -351,9 +325,7 @@ func revokedKeyStaysRevoked(t *testing.T, p plane, namespace, signer string) {
 	}
 	apiserver := p.signal(t, syscall.SIGSTOP, "apiserver")
 	ours := p.clientAs(t, apiserverUser, "system:masters").CoreV1().Secrets("credence-system")
-	if _, err := ours.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(ours.Patch(t.Context(), keysName, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})))
 	apiserver(syscall.SIGKILL)
 	controller(syscall.SIGCONT)
 	p.tokenRefused(t, namespace, "the stored ring of keys")
@@ -403,33 +375,21 @@ func TestSecretIsKept(t *testing.T) {
 	namespace := shared.namespace(t)
 	client := shared.client(t).CoreV1()
 	store := keystore.NewSecret(client, namespace, "ring")
-	if err := store.Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Keep(t.Context()))
 	if _, _, err := store.Load(t.Context()); !errors.Is(err, keystore.ErrNotFound) {
 		t.Errorf("a Secret that was just made: %v", err)
 	}
 	first, _ := keystoretest.Rings()
-	if err := store.Save(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Secrets(namespace).Patch(t.Context(), "ring", types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+lastAppliedName+`":"{}","mine":"x","`+keystore.WrittenBack+`":null},"labels":{"applyset.kubernetes.io/part-of":"a","team":"b"}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Save(t.Context(), first, ""))
+	must(t, errOf(client.Secrets(namespace).Patch(t.Context(), "ring", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+lastAppliedName+`":"{}","mine":"x","`+keystore.WrittenBack+`":null},"labels":{"applyset.kubernetes.io/part-of":"a","team":"b"}}}`), metav1.PatchOptions{})))
+	must(t, store.Keep(t.Context()))
 	kept, err := client.Secrets(namespace).Get(t.Context(), "ring", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if kept.Annotations[lastAppliedName] != "" || kept.Annotations["mine"] != "x" || kept.Annotations[keystore.WrittenBack] != "true" || kept.Labels["applyset.kubernetes.io/part-of"] != "" || kept.Labels["team"] != "b" {
 		t.Errorf("annotations %v, labels %v", kept.Annotations, kept.Labels)
 	}
-	if err := store.Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Keep(t.Context()))
 	again, err := client.Secrets(namespace).Get(t.Context(), "ring", metav1.GetOptions{})
 	if err != nil || again.ResourceVersion != kept.ResourceVersion {
 		t.Errorf("a Secret that is kept already was written: %v", err)

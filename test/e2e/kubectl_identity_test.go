@@ -96,9 +96,7 @@ func TestPlaneKubectlIsAWorkloadIdentity(t *testing.T) {
 		},
 	} {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if config, err = through(config); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}

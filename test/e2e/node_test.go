@@ -42,9 +42,7 @@ func nodePlane(t *testing.T, args ...string) plane {
 	t.Helper()
 	needNode(t)
 	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := plane{Dir: t.TempDir()}
 	t.Cleanup(func() { p.must(t, "", "credence", "down", "--dir", p.Dir) })
 	up(t, append([]string{"--dir", p.Dir, "--port", fmt.Sprint(port), "--node"}, args...)...)

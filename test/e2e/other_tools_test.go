@@ -79,10 +79,7 @@ func (s surface) words() (kinds, categories sets.Set[string]) {
 // meanings resolves words as kubectl does.
 func (s surface) meanings(t *testing.T, kinds, categories sets.Set[string]) map[string]string {
 	t.Helper()
-	groups, err := restmapper.GetAPIGroupResources(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	groups := need(restmapper.GetAPIGroupResources(s))(t)
 	mapper, found := restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), s, nil), map[string]string{}
 	for word := range kinds {
 		kind, err := mapper.KindFor(schema.GroupVersionResource{Resource: word})
@@ -168,10 +165,7 @@ func everyKind(t *testing.T, users map[string]*rest.Config) {
 	defer wait.Wait()
 	busy := make(chan struct{}, 8)
 	for _, list := range shared.surface(t).resources {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		version := need(schema.ParseGroupVersion(list.GroupVersion))(t)
 		root := "/apis/" + list.GroupVersion
 		if version.Group == "" {
 			root = "/api/" + list.GroupVersion
@@ -218,16 +212,12 @@ func mayRead(t *testing.T, config *rest.Config, verb, group, resource string) bo
 func (p plane) clusterRoleBinding(t *testing.T, user, role string) {
 	t.Helper()
 	bindings := p.client(t).RbacV1().ClusterRoleBindings()
-	if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	must(t, errOf(bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
 	t.Cleanup(func() {
-		if err := bindings.Delete(context.WithoutCancel(t.Context()), user, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		expect(t, bindings.Delete(context.WithoutCancel(t.Context()), user, metav1.DeleteOptions{}))
 	})
 	testkit.Wait(t, func(context.Context) error {
 		if mayRead(t, p.as(t, user), "list", "", "configmaps") {

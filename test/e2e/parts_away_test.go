@@ -21,17 +21,13 @@ func TestPlaneWithPartsAway(t *testing.T) {
 	for _, away := range [][]string{{"apiserver"}, {"controller", "agent", "binder", "profiles", "webhook", "discovery"}} {
 		namespace := "without-" + away[0]
 		core := p.client(t).CoreV1()
-		if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})))
 		var resume []func()
 		for _, name := range away {
 			resume = append(resume, p.suspend(t, name))
 		}
 		p.controllersWork(t, namespace)
-		if err := core.Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, core.Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
 		if away[0] == "apiserver" {
 			eventually(t, func() error {
 				found, err := core.Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
@@ -64,20 +60,13 @@ func TestPlaneWithPartsAway(t *testing.T) {
 func (p plane) controllersWork(t *testing.T, namespace string) {
 	t.Helper()
 	core := p.client(t).CoreV1()
-	if _, err := core.ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+	must(t, errOf(core.ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "ids"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("100")}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	owner, err := core.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := core.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+	}, metav1.CreateOptions{})))
+	owner := need(core.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{}))(t)
+	must(t, errOf(core.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "dependent", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{})))
 	counted := func(atLeast bool) func() error {
 		return func() error {
 			found, err := core.ResourceQuotas(namespace).Get(t.Context(), "ids", metav1.GetOptions{})
@@ -92,9 +81,7 @@ func (p plane) controllersWork(t *testing.T, namespace string) {
 		}
 	}
 	eventually(t, counted(true))
-	if err := core.ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, core.ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		if _, err := core.ConfigMaps(namespace).Get(t.Context(), "dependent", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the dependent in %s is still there: %v", namespace, err)
@@ -107,18 +94,13 @@ func (p plane) controllersWork(t *testing.T, namespace string) {
 // suspend stops a component, which hangs until the returned function is called, or the test ends.
 func (p plane) suspend(t *testing.T, name string) (resume func()) {
 	t.Helper()
-	now, err := readPlane(p.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := need(readPlane(p.Dir))(t)
 	at := slices.IndexFunc(now.Components, func(c component) bool { return c.Name == name })
 	if at < 0 {
 		t.Fatalf("%s does not run", name)
 	}
 	pid := now.Components[at].PID
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	stopped(t, pid)
 	resume = sync.OnceFunc(func() {
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {

@@ -138,20 +138,14 @@ func startPlane() (plane, func(), error) {
 func newPlane(t *testing.T, args ...string) plane {
 	t.Helper()
 	dir := t.TempDir()
-	port, err := testkit.FreePorts(portsPerPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := need(testkit.FreePorts(portsPerPlane))(t)
 	t.Cleanup(func() {
 		if out, err := exec.Command(program("credence"), "down", "--dir", dir).CombinedOutput(); err != nil {
 			t.Errorf("down: %v\n%s", err, out)
 		}
 	})
 	up(t, append([]string{"--dir", dir, "--port", fmt.Sprint(port)}, args...)...)
-	p, err := readPlane(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need(readPlane(dir))(t)
 	return p
 }
 
@@ -169,20 +163,14 @@ func program(name string) string { return controlplane.Program(name) }
 
 func (p plane) config(t *testing.T) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := need(clientcmd.BuildConfigFromFlags("", p.Kubeconfig))(t)
 	config.QPS, config.Burst = 1000, 1000
 	return config
 }
 
 func (p plane) client(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(p.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(p.config(t)))(t)
 	return client
 }
 
@@ -200,14 +188,8 @@ var approveCommand = regexp.MustCompile(`kubectl certificate approve (credence-[
 // takenFor is whom the API server takes a caller for.
 func takenFor(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(config))(t)
+	review := need(client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}))(t)
 	return review.Status.UserInfo
 }
 
@@ -215,14 +197,9 @@ func takenFor(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 func (p plane) namespace(t *testing.T) string {
 	t.Helper()
 	core := p.client(t).CoreV1()
-	created, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	created := need(core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
-		if err := p.client(t).CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete namespace: %v", err)
-		}
+		expect(t, p.client(t).CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}), "delete namespace")
 	})
 	eventually(t, func() error {
 		_, err := core.ServiceAccounts(created.Name).Get(t.Context(), "default", metav1.GetOptions{})
@@ -241,26 +218,14 @@ type response struct {
 // do sends a request as the user of a configuration, byte for byte.
 func do(t *testing.T, config *rest.Config, method, path, contentType, body string) response {
 	t.Helper()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), method, config.Host+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(rest.HTTPClientFor(config))(t)
+	request := need(http.NewRequestWithContext(t.Context(), method, config.Host+path, strings.NewReader(body)))(t)
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	got, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := need(client.Do(request))(t)
 	defer got.Body.Close()
-	content, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := need(io.ReadAll(got.Body))(t)
 	return response{Code: got.StatusCode, Header: got.Header, Body: content}
 }
 

@@ -37,13 +37,11 @@ func pullSecret(name, namespace, identity, registries string) *corev1.Secret {
 // bindRegistry lets credence-registry have the Secrets of a namespace.
 func (p plane) bindRegistry(t *testing.T, namespace string) {
 	t.Helper()
-	if _, err := p.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	must(t, errOf(p.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: registryBinding},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: registryBinding},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "credence-registry", Namespace: installation}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
 }
 
 // keepPasswords runs credence-registry as its service account.
@@ -53,9 +51,7 @@ func (p plane) keepPasswords(t *testing.T, registries string, arguments ...strin
 	command := exec.CommandContext(t.Context(), program("credence-registry"), append(arguments, "--kubeconfig", p.kubeconfigOf(t, "credence-registry"), "--registries", registries)...)
 	command.Stderr = &log
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Wait() // its context is done by now
 		if t.Failed() {
@@ -143,19 +139,13 @@ func pullSecrets(t *testing.T, p plane, r *privateRegistry, registries string) {
 
 	// A manifest that is applied again takes nothing away. Passwords that are taken out are made again, while the right is there.
 	empty := []byte(`{"data":{".dockerconfigjson":"` + base64.StdEncoding.EncodeToString([]byte("{}")) + `"}}`)
-	if _, err := secrets.Patch(t.Context(), "pull", types.MergePatchType, empty, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Patch(t.Context(), "pull", types.MergePatchType, empty, metav1.PatchOptions{})))
 	awaitLogin("pull", r.address)
-	if err := p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	p.letAgent(t, namespace)
 	p.bindRegistry(t, namespace)
 	eventually(t, func() error {
-		if _, err := secrets.Patch(t.Context(), "pull", types.MergePatchType, empty, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Patch(t.Context(), "pull", types.MergePatchType, empty, metav1.PatchOptions{})))
 		events, err := p.client(t).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UseDenied,involvedObject.name=pull"})
 		if err != nil {
 			return err
@@ -168,9 +158,7 @@ func pullSecrets(t *testing.T, p plane, r *privateRegistry, registries string) {
 		return errors.New("credence-registry has written no Event of jane's missing right")
 	})
 	got, err := secrets.Get(t.Context(), "pull", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := loginOf(got.Data[corev1.DockerConfigJsonKey], r.address); err == nil {
 		t.Error("passwords were made without the right")
 	}

@@ -78,10 +78,7 @@ func TestPlaneRecordsOfOthers(t *testing.T) {
 		forged.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity"}
 		forged.Name, forged.UID, forged.ResourceVersion, forged.ManagedFields = name, uid, "", nil
 		forged.Status.Sub = "gardener.cloud:workloadidentity:" + namespace + ":" + name + ":" + string(uid)
-		value, err := json.Marshal(forged)
-		if err != nil {
-			t.Fatal(err)
-		}
+		value := need(json.Marshal(forged))(t)
 		record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "storage.credence.dev/v1", "kind": "Record", "key": recordKey(namespace, name), "value": value}}
 		record.SetName(recordOf(namespace, name))
 		record.SetLabels(signed.GetLabels())
@@ -90,10 +87,7 @@ func TestPlaneRecordsOfOthers(t *testing.T) {
 	}
 	plant := func(record *unstructured.Unstructured) {
 		t.Helper()
-		body, err := json.Marshal(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := need(json.Marshal(record))(t)
 		eventually(t, func() error {
 			if got := do(t, admin, "POST", recordsPath, "application/json", string(body)); got.Code != http.StatusCreated && got.Code != http.StatusConflict {
 				return fmt.Errorf("plant: %d %s", got.Code, got.Body)
@@ -132,10 +126,7 @@ func TestPlaneRecordsOfOthers(t *testing.T) {
 		restored.SetManagedFields(nil)
 		body, path := "", recordsPath+"/"+restored.GetName()
 		if method == "POST" {
-			text, err := json.Marshal(restored)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := need(json.Marshal(restored))(t)
 			body, path = string(text), recordsPath
 		}
 		if got := do(t, admin, method, path, "application/json", body); got.Code >= 300 {
@@ -154,14 +145,10 @@ func upgradeSigns(t *testing.T, p plane, namespace string, other, victim *v1alph
 	t.Helper()
 	admin, server := p.config(t), p.clientAs(t, apiserverUser, "system:masters")
 	secrets := server.CoreV1().Secrets("credence-system")
-	if _, err := secrets.Patch(t.Context(), cluster.KeySecret, types.MergePatchType, []byte(`{"data":{"enforced":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(secrets.Patch(t.Context(), cluster.KeySecret, types.MergePatchType, []byte(`{"data":{"enforced":null}}`), metav1.PatchOptions{})))
 	thief := forge("thief", victim.UID, nil)
 	body, err := json.Marshal(thief)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := do(t, admin, "POST", recordsPath, "application/json", string(body)); got.Code != http.StatusCreated {
 		t.Fatalf("plant: %d %s", got.Code, got.Body)
 	}
@@ -185,9 +172,7 @@ func upgradeSigns(t *testing.T, p plane, namespace string, other, victim *v1alph
 		t.Fatalf("delete: %d %s", got.Code, got.Body)
 	}
 	keys := cluster.Keys{Secrets: secrets, Records: server.CoreV1().RESTClient()}
-	if _, err := keys.Open(t.Context(), true); err != nil {
-		t.Fatalf("sign: %v", err)
-	}
+	must(t, errOf(keys.Open(t.Context(), true)), "sign")
 	var record metav1.PartialObjectMetadata
 	if got := do(t, admin, "GET", path, "", ""); json.Unmarshal(got.Body, &record) != nil || record.Annotations[macAnnotation] == "" {
 		t.Errorf("the record is not signed: %d %s", got.Code, got.Body)
@@ -215,9 +200,7 @@ func upgradeSigns(t *testing.T, p plane, namespace string, other, victim *v1alph
 	if err == nil {
 		err = p.client(t).CoreV1().Secrets("credence-system").Delete(t.Context(), cluster.KeySecret, metav1.DeleteOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	eventually(t, func() error {
 		now, err := secrets.Get(t.Context(), cluster.KeySecret, metav1.GetOptions{})
 		if err != nil || string(now.Data["key"]) != string(before.Data["key"]) || string(now.Data["enforced"]) != "true" {
@@ -231,10 +214,7 @@ func upgradeSigns(t *testing.T, p plane, namespace string, other, victim *v1alph
 func keyOfRecordsIsGuarded(t *testing.T, p plane) {
 	t.Helper()
 	secrets := p.client(t).CoreV1().Secrets("credence-system")
-	stored, err := secrets.Get(t.Context(), cluster.KeySecret, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := need(secrets.Get(t.Context(), cluster.KeySecret, metav1.GetOptions{}))(t)
 	dry := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
 	for what, change := range map[string]func(*corev1.Secret){
 		"another key":  func(s *corev1.Secret) { s.Data["key"] = make([]byte, 32) },

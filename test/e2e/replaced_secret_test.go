@@ -26,10 +26,7 @@ func TestReplacedSecretKeepsItsToken(t *testing.T) {
 
 	same := func(what string) {
 		t.Helper()
-		now, err := jane.Get(t.Context(), "s", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := need(jane.Get(t.Context(), "s", metav1.GetOptions{}))(t)
 		user, _ := tokensecret.RequestedBy(now)
 		if string(now.Data[v1alpha1.SecretToken]) != string(first.Data[v1alpha1.SecretToken]) || string(now.Data[v1alpha1.SecretConfig]) != string(first.Data[v1alpha1.SecretConfig]) ||
 			now.Annotations[v1alpha1.AnnotationInputs] != first.Annotations[v1alpha1.AnnotationInputs] || user.Name != "jane" {

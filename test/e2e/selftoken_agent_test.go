@@ -40,10 +40,7 @@ func (p plane) getsTokensByAgent(t *testing.T, namespace string, port int, clust
 		if pod.Name != "" {
 			spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 		}
-		token, err := p.client(t).CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := need(p.client(t).CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{}))(t)
 		return token.Status.Token
 	}
 	ask := func(token string) (v1alpha1.TokenRequestStatus, error) {
@@ -89,9 +86,7 @@ func (p plane) getsTokensByAgent(t *testing.T, namespace string, port int, clust
 	}
 	// The cluster takes the token of a deleted pod for another minute.
 	none := int64(0)
-	if err := p.client(t).CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.client(t).CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}))
 	eventually(t, func() error {
 		if got, err := ask(own); err == nil || got.Token != "" {
 			return fmt.Errorf("a pod that is gone gets a token, %v", err)
@@ -106,9 +101,7 @@ func driverWithArguments(t *testing.T) (driver, arguments string) {
 	folder := t.TempDir()
 	driver, arguments = filepath.Join(folder, "credence-node"), filepath.Join(folder, "arguments")
 	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" $(cat %s)\n", program("credence-node"), arguments)
-	if err := errors.Join(os.WriteFile(driver, []byte(script), 0o700), os.WriteFile(arguments, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(driver, []byte(script), 0o700), os.WriteFile(arguments, nil, 0o600)))
 	return driver, arguments
 }
 
@@ -126,14 +119,10 @@ func volumesByTheAgent(t *testing.T, p plane, arguments string) {
 	address.Contexts["agent"] = &clientcmdapi.Context{Cluster: "agent"}
 	address.CurrentContext = "agent"
 	kubeconfig := filepath.Join(folder, "driver.kubeconfig")
-	if err := clientcmd.WriteToFile(*address, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*address, kubeconfig))
 	drive := func(further string) {
 		t.Helper()
-		if err := os.WriteFile(arguments, []byte(further), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(arguments, []byte(further), 0o600))
 		p.killPart(t, "credence-node")
 	}
 	bring := func(audience string) {

@@ -56,14 +56,9 @@ func (p plane) bearer(t *testing.T, token string) *rest.Config {
 func (p plane) nodeObject(t *testing.T) *corev1.Node {
 	t.Helper()
 	nodes := p.client(t).CoreV1().Nodes()
-	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := need(nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
-		if err := nodes.Delete(context.WithoutCancel(t.Context()), node.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete node: %v", err)
-		}
+		expect(t, nodes.Delete(context.WithoutCancel(t.Context()), node.Name, metav1.DeleteOptions{}), "delete node")
 	})
 	return node
 }
@@ -77,13 +72,9 @@ func (p plane) podOn(t *testing.T, namespace, name, account, node string) *corev
 		// A node without a kubelet is not ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if node != "" {
-		if err := pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{}))
 	}
 	return pod
 }
@@ -91,22 +82,16 @@ func (p plane) podOn(t *testing.T, namespace, name, account, node string) *corev
 // podToken is the token that a kubelet gives a pod.
 func (p plane) podToken(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
-	token, err := p.client(t).CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+	token := need(p.client(t).CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(), pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	return token.Status.Token
 }
 
 // userOf makes a service account that may use the identities with these names in its namespace.
 func (p plane) userOf(t *testing.T, namespace, name string, identities ...string) *corev1.ServiceAccount {
 	t.Helper()
-	account, err := p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := need(p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
 	if len(identities) > 0 {
 		p.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace}, rbacv1.PolicyRule{
 			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"workloadidentities"}, ResourceNames: identities, Verbs: []string{"use"},
@@ -187,16 +172,11 @@ func selfTokensOfOthers(t *testing.T, p plane) {
 	wantToken(t, own, namespace, "one", `{}`)
 
 	accounts := p.client(t).CoreV1().ServiceAccounts(namespace)
-	unbound, err := accounts.CreateToken(t.Context(), "web", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	unbound := need(accounts.CreateToken(t.Context(), "web", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 	secrets := p.client(t).CoreV1().Secrets(namespace)
-	if _, err := secrets.Create(t.Context(), &corev1.Secret{
+	must(t, errOf(secrets.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "legacy", Annotations: map[string]string{corev1.ServiceAccountNameKey: "web"}}, Type: corev1.SecretTypeServiceAccountToken,
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
 	var legacy string
 	eventually(t, func() error {
 		secret, err := secrets.Get(t.Context(), "legacy", metav1.GetOptions{})
@@ -287,10 +267,7 @@ func selfTokensOfOthers(t *testing.T, p plane) {
 	t.Run("an editor forges a pod", func(t *testing.T) {
 		p.userOf(t, namespace, "editor")
 		p.bind(t, namespace, "edit", rbacv1.Subject{Kind: "ServiceAccount", Name: "editor", Namespace: namespace})
-		token, err := accounts.CreateToken(t.Context(), "editor", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		token := need(accounts.CreateToken(t.Context(), "editor", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 		// With the cluster's role edit a user may act as each account of the namespace, but not with extras.
 		for _, as := range []struct {
 			pod, text string
@@ -382,9 +359,7 @@ func selfTokensOfATakenNode(t *testing.T, p plane) {
 	t.Log("the pod is deleted, and another takes its name")
 	pods := p.client(t).CoreV1().Pods(namespace)
 	now := int64(0)
-	if err := pods.Delete(t.Context(), web.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pods.Delete(t.Context(), web.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
 	refused := func(text string) {
 		t.Helper()
 		got := selfToken(t, by, namespace, "one", `{}`)
@@ -399,9 +374,7 @@ func selfTokensOfATakenNode(t *testing.T, p plane) {
 	refused("deleted and created again")
 
 	t.Log("the right is taken away")
-	if err := p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	// Answers of reviews are kept for ten seconds.
 	eventually(t, func() error {
 		if got := selfToken(t, there, namespace, "two", `{}`); got.Code != 403 {

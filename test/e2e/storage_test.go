@@ -42,10 +42,7 @@ func (p plane) read(t *testing.T, path string) *v1alpha1.WorkloadIdentity {
 // follow starts an informer of identities, and returns what it knows of them, by name.
 func (p plane) follow(t *testing.T, namespace string) func() map[string]string {
 	t.Helper()
-	client, err := dynamic.NewForConfig(p.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(dynamic.NewForConfig(p.config(t)))(t)
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)
 	informer := factory.ForResource(v1alpha1.SchemeGroupVersion.WithResource("workloadidentities")).Informer()
 	factory.Start(t.Context().Done())
@@ -133,15 +130,11 @@ func (p plane) attackRecords(t *testing.T, namespace string, wi *v1alpha1.Worklo
 		{APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}}, // escalate and bind too
 	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	must(t, err)
+	must(t, errOf(rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{user("mallory"), {Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-controller"}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
 	p.untilGiven(t, "", user("mallory"), role.Rules)
 	record := fmt.Sprintf(`{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"%%s"%%s},"key":%q,"value":"e30="}`, key)
 	var current metav1.PartialObjectMetadata
@@ -196,12 +189,9 @@ func (p plane) restoreRecords(t *testing.T, namespace string, wi *v1alpha1.Workl
 	t.Helper()
 	p.bindCluster(t, "restorer", "credence:records:restorer")
 	restorer, writer := p.as(t, "restorer"), p.as(t, "writer")
-	role, err := p.client(t).RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{{
+	role := need(p.client(t).RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
-	}}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}, metav1.CreateOptions{}))(t)
 	p.bindCluster(t, "writer", role.Name)
 	saved := &unstructured.UnstructuredList{}
 	if got := do(t, restorer, "GET", recordsPath, "", ""); json.Unmarshal(got.Body, saved) != nil || len(saved.Items) < 4 { // identities, their uids, the KeyRing
@@ -215,10 +205,7 @@ func (p plane) restoreRecords(t *testing.T, namespace string, wi *v1alpha1.Workl
 		labels := record.GetLabels()
 		labels["backup.example/name"] = "daily"
 		record.SetLabels(labels)
-		text, err := json.Marshal(&record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := need(json.Marshal(&record))(t)
 		backup = append(backup, string(text))
 	}
 	refused := func(what string, got response, text string) {
@@ -232,9 +219,7 @@ func (p plane) restoreRecords(t *testing.T, namespace string, wi *v1alpha1.Workl
 	refused("while an API server runs, as an administrator", do(t, p.config(t), "POST", recordsPath, "application/json", forged), "an API server of Credence runs")
 
 	pid := p.part(t, "apiserver").PID
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // it is gone, unless the test has failed
 	server := p.as(t, "system:serviceaccount:credence-system:credence-apiserver")
 	for _, record := range saved.Items {

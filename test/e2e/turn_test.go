@@ -85,10 +85,7 @@ func alone(t *testing.T) plane {
 	apart <- struct{}{}
 	t.Cleanup(func() { <-apart })
 	defer starting(t)()
-	p, err := second.start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := need(second.start())(t)
 	return p
 }
 
@@ -188,10 +185,7 @@ func up(t *testing.T, args ...string) {
 func startCluster(t *testing.T, dir string, args ...string) *controlplane.ControlPlane {
 	t.Helper()
 	defer starting(t)()
-	cluster, err := controlplane.Start(t.Context(), dir, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := need(controlplane.Start(t.Context(), dir, args...))(t)
 	t.Cleanup(cluster.Stop)
 	return cluster
 }

@@ -21,22 +21,15 @@ func (p plane) visitor(t *testing.T, name string) (rbacv1.Subject, string) {
 	t.Helper()
 	home := p.namespace(t)
 	accounts := p.client(t).CoreV1().ServiceAccounts(home)
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})))
+	token := need(accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
 	config := clientcmdapi.NewConfig()
 	config.Clusters["identities"] = &clientcmdapi.Cluster{Server: p.config(t).Host, CertificateAuthority: p.CAFile}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "identities", AuthInfo: name}
 	config.CurrentContext = "c"
 	file := filepath.Join(t.TempDir(), name+".kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientcmd.WriteToFile(*config, file))
 	return rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: home}, file
 }
 
@@ -59,9 +52,7 @@ func TestPlaneTwoClusters(t *testing.T) {
 	seed.enable(t, namespace)
 	secrets := seed.client(t).CoreV1().Secrets(namespace)
 	for name, of := range map[string]string{"ours": ours, "theirs": theirs} {
-		if _, err := secrets.Create(t.Context(), tokenSecret(name, of, "banana"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(secrets.Create(t.Context(), tokenSecret(name, of, "banana"), metav1.CreateOptions{})))
 	}
 	_, claims := seed.awaitToken(t, namespace, "ours", nil)
 	if !strings.HasPrefix(claims.Subject, "gardener.cloud:workloadidentity:"+ours+":banana:") {
@@ -83,9 +74,7 @@ func TestPlaneTwoClusters(t *testing.T) {
 	seed.must(t, "", "kubectl", "create", "namespace", ours)
 	seed.enable(t, ours)
 	seed.accountOf(t, ours, "web", "banana")
-	if _, err := seed.client(t).CoreV1().Pods(ours).Create(t.Context(), podOf("web"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(seed.client(t).CoreV1().Pods(ours).Create(t.Context(), podOf("web"), metav1.CreateOptions{})))
 	if _, claims := seed.awaitToken(t, ours, tokensecret.NameFor("web", "banana"), nil); claims.Kube != nil || !strings.HasPrefix(claims.Subject, "gardener.cloud:workloadidentity:"+ours+":banana:") {
 		t.Errorf("the claims are %+v", claims)
 	}
@@ -103,9 +92,7 @@ func TestPlaneTwoClusters(t *testing.T) {
 		return err
 	})
 	seed.awaitToken(t, namespace, "j", nil)
-	if err := seed.client(t).RbacV1().RoleBindings(ours).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, seed.client(t).RbacV1().RoleBindings(ours).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	seed.renewalIsDenied(t, namespace, "j", "jane")
 
 	t.Run("static credentials", func(t *testing.T) { staticCredentials(t, garden, seed, agent, reader, agentConfig, readerConfig) })

@@ -109,9 +109,7 @@ func TestWorkloadClusters(t *testing.T) {
 		return do(t, shared.as(t, caller), "POST", identitiesPath(namespace)+"/one/delivery", "application/json",
 			`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"DeliveryReport","spec":{"secrets":1,"delivered":0}}`)
 	}
-	if err := wantAnswer(report(east, theirs), http.StatusForbidden, "may not have identities of the namespace "+theirs); err != nil {
-		t.Error(err)
-	}
+	expect(t, wantAnswer(report(east, theirs), http.StatusForbidden, "may not have identities of the namespace "+theirs))
 	eventually(t, func() error { return wantAnswer(report(east, ours), http.StatusCreated, "") })
 	eventually(t, func() error { return wantAnswer(report(lost, ours), http.StatusForbidden, "is in no WorkloadCluster") })
 	for namespace, want := range map[string]int{ours: 1, theirs: 0} {
@@ -121,10 +119,7 @@ func TestWorkloadClusters(t *testing.T) {
 	}
 
 	t.Log("accounts that an agent names")
-	account, err := shared.client(t).CoreV1().ServiceAccounts(ours).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := need(shared.client(t).CoreV1().ServiceAccounts(ours).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}))(t)
 	shared.letUse(t, ours, "system:serviceaccount:"+ours+":cart")
 	shared.createProfile(t, ours, "cart", `{}`)
 	shared.awaitProfile(t, ours, "cart", "UsernameUnique", "UsernameUnique")
@@ -207,9 +202,7 @@ func TestWorkloadClusters(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", patch, got.Code, got.Body, want)
 		}
 	}
-	if err := wantAnswer(do(t, config, "PATCH", workloadClustersPath+"/w-"+ours, mergePatch, `{"spec":{"users":["`+joined("w-"+ours)+`","`+west+`"]}}`), 422, "spec.users[1]"); err != nil {
-		t.Errorf("a user of another cluster, behind one of this: %v", err)
-	}
+	expect(t, wantAnswer(do(t, config, "PATCH", workloadClustersPath+"/w-"+ours, mergePatch, `{"spec":{"users":["`+joined("w-"+ours)+`","`+west+`"]}}`), 422, "spec.users[1]"), "a user of another cluster, behind one of this")
 	if got := do(t, shared.as(t, "writer-of-"+ours), "PATCH", workloadClustersPath+"/"+west, mergePatch, `{"spec":{"users":["`+west+`","`+joined("another")+`"]}}`); got.Code != http.StatusForbidden {
 		t.Errorf("a user more of a cluster with another namespace: %d %s", got.Code, got.Body)
 	}

@@ -6,28 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // hack/alone.sh works in a checkout, and with a folder for temporary files, that have spaces in their paths.
 func TestAloneInPathsWithSpaces(t *testing.T) {
 	checkout := filepath.Join(t.TempDir(), "a check out")
 	for _, file := range []string{"hack/alone.sh", "execcredential/go.mod", "execcredential/go.sum", "execcredential/clientgo/go.mod", "execcredential/clientgo/go.sum"} {
-		content, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(filepath.Join("../..", file)))(t)
 		at := filepath.Join(checkout, file)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, content, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		testkit.Must(t, os.WriteFile(at, content, 0o755))
 	}
 	temporary := filepath.Join(checkout, "its temporary files")
-	if err := os.Mkdir(temporary, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(temporary, 0o755))
 	run := func(name string, args ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), name, args...)

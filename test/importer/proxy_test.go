@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -66,9 +68,7 @@ func newProxy(t *testing.T) proxy {
 		for _, modulePath := range modules {
 			left, _ := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(modulePath), "@v", p.version+".*"))
 			for _, name := range append(left, filepath.Join(cache, filepath.FromSlash(modulePath)+"@"+p.version)) {
-				if err := os.RemoveAll(name); err != nil {
-					t.Error(err)
-				}
+				testkit.Expect(t, os.RemoveAll(name))
 			}
 		}
 	})
@@ -99,37 +99,23 @@ func archive(t *testing.T, prefix, folder, goMod string, files []string) string 
 		if name == "go.mod" {
 			contents = []byte(goMod)
 		}
-		file, err := w.Create(prefix + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := file.Write(contents); err != nil {
-			t.Fatal(err)
-		}
+		file := testkit.Need(w.Create(prefix + "/" + name))(t)
+		testkit.Must(t, testkit.Err(file.Write(contents)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Close())
 	return out.String()
 }
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	contents, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	contents := testkit.Need(os.ReadFile(filepath.Join(root, name)))(t)
 	return contents
 }
 
 func write(t *testing.T, name, contents string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(contents), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	testkit.Must(t, os.WriteFile(name, []byte(contents), 0o644))
 }
 
 // command runs a program, and one that fails twice more: the go command does not repeat a download.

@@ -38,14 +38,10 @@ type server struct {
 func start(t *testing.T) server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "credence-landscapes-") // short, for etcd's socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	plane, err := controlplane.Start(t.Context(), dir, "--port", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(plane.Stop)
 	limited := rest.CopyConfig(plane.Admin)
 	limited.Impersonate.UserName = writer
@@ -63,19 +59,14 @@ func start(t *testing.T) server {
 func client(t *testing.T, config *rest.Config) dynamic.Interface {
 	t.Helper()
 	config.QPS = -1
-	made, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := testkit.Need(dynamic.NewForConfig(config))(t)
 	return made
 }
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	made := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &made.Object); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(text), &made.Object))
 	return made
 }
 
@@ -100,10 +91,7 @@ func (s server) apply(t *testing.T, object *unstructured.Unstructured) {
 func (s server) serve(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
-		text, err := fs.ReadFile(os.DirFS("testdata"), file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(fs.ReadFile(os.DirFS("testdata"), file))(t)
 		for _, document := range strings.Split(string(text), "\n---\n") {
 			s.apply(t, object(t, document))
 		}
@@ -114,9 +102,7 @@ func (s server) serve(t *testing.T, files ...string) {
 func (s server) remove(t *testing.T, name string) {
 	t.Helper()
 	definitions := s.admin.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if err := definitions.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, definitions.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	testkit.Wait(t, func(ctx context.Context) error {
 		if _, err := definitions.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s is there: %w", name, err)
@@ -129,22 +115,14 @@ func (s server) remove(t *testing.T, name string) {
 func (s server) options(t *testing.T, oldnew ...string) contextstest.Kinds {
 	t.Helper()
 	var kinds contextstest.Kinds
-	all, err := deploy.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testkit.Need(deploy.Files())(t)
 	for _, file := range all {
 		for _, each := range file.Objects {
 			switch {
 			case each.GetKind() == "ContextKind":
-				text, err := each.MarshalJSON()
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Need(each.MarshalJSON())(t)
 				var kind v1alpha1.ContextKind
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object(t, strings.NewReplacer(oldnew...).Replace(string(text))).Object, &kind, true); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object(t, strings.NewReplacer(oldnew...).Replace(string(text))).Object, &kind, true))
 				kind.ResourceVersion = "1"
 				kinds = append(kinds, kind)
 			case strings.HasPrefix(each.GetKind(), "ValidatingAdmissionPolicy") && (strings.HasSuffix(each.GetName(), ".core.gardener.cloud") || strings.HasSuffix(each.GetName(), ".cluster.x-k8s.io")):
@@ -187,9 +165,7 @@ func (s server) create(t *testing.T, object *unstructured.Unstructured) *unstruc
 		}
 	}
 	t.Cleanup(func() {
-		if err := in(s.admin, object).Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, in(s.admin, object).Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}))
 	})
 	return made
 }

@@ -63,13 +63,8 @@ func TestReport(t *testing.T) {
 func newRunner(t *testing.T, out *strings.Builder) *runner {
 	t.Helper()
 	top := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(top, "bin", "log"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s, err := newScratch(filepath.Join(top, "bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(top, "bin", "log"), 0o755))
+	s := testkit.Need(newScratch(filepath.Join(top, "bin")))(t)
 	t.Cleanup(func() { _ = s.clean() })
 	return &runner{top: top, scratch: s, out: out, now: func() time.Time { return time.Unix(0, 0) }}
 }
@@ -112,9 +107,7 @@ func TestInterruptLeavesNoProcess(t *testing.T) {
 	if results[0].err == nil {
 		t.Error("the part that was interrupted passed")
 	}
-	if err := r.scratch.clean(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.scratch.clean())
 	if _, err := os.Stat(r.scratch.folder); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
@@ -152,12 +145,8 @@ func TestUncovered(t *testing.T) {
 		"weaktest/a.go": long,
 	} {
 		path := filepath.Join(top, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	got, err := uncovered(top, map[string]float64{modules + "weak": 39, modules + "strong": 40, modules + "excepted": 0, modules + "stronger": 40, modules + "small": 0, modules + "weaktest": 0})
 	if err != nil || len(got) != 2 || got[0].pkg != modules+"stronger" || got[1].pkg != modules+"weak" {

@@ -127,9 +127,7 @@ func stored(ctx context.Context, t *testing.T, key string) {
 func compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	client := etcd(t)
 	for version, compacted := int64(0), int64(-1); compacted != int64(revision); {
 		if version, _, compacted, err = etcd3.Compact(ctx, client, version, int64(revision)); err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Apply applies the operations of a JSON patch to an object.
@@ -17,9 +19,7 @@ func Apply[Operation any](t testing.TB, object []byte, operations []Operation) [
 	}
 	text := Encode(t, operations)
 	patch, err := jsonpatch.DecodePatch(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	patched, err := patch.Apply(object)
 	if err != nil {
 		t.Fatalf("apply %s to %s: %v", text, object, err)
@@ -31,18 +31,13 @@ func Apply[Operation any](t testing.TB, object []byte, operations []Operation) [
 func Patched[Object, Operation any](t testing.TB, object *Object, operations []Operation) *Object {
 	t.Helper()
 	patched := new(Object)
-	if err := json.Unmarshal(Apply(t, Encode(t, object), operations), patched); err != nil {
-		t.Fatalf("the patched object is invalid: %v", err)
-	}
+	testkit.Must(t, json.Unmarshal(Apply(t, Encode(t, object), operations), patched), "the patched object is invalid")
 	return patched
 }
 
 // Encode returns a value as JSON.
 func Encode(t testing.TB, value any) []byte {
 	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(value))(t)
 	return text
 }

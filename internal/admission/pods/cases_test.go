@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/*/want.yaml anew")
@@ -69,18 +70,13 @@ func (f facts) request(pod *corev1.Pod) pods.Request {
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(path))(t)
 	return content
 }
 
 func unmarshal(t testing.TB, content []byte, into any) {
 	t.Helper()
-	if err := yaml.UnmarshalStrict(content, into); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict(content, into))
 }
 
 func TestCases(t *testing.T) {
@@ -89,20 +85,12 @@ func TestCases(t *testing.T) {
 			dir := filepath.Join("testdata", name)
 			var f facts
 			unmarshal(t, read(t, filepath.Join(dir, "facts.yaml")), &f)
-			raw, err := yaml.YAMLToJSONStrict(read(t, filepath.Join(dir, "pod.yaml")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := testkit.Need(yaml.YAMLToJSONStrict(read(t, filepath.Join(dir, "pod.yaml"))))(t)
 			got := decide(t, raw, f)
-			content, err := yaml.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := testkit.Need(yaml.Marshal(got))(t)
 			want := filepath.Join(dir, "want.yaml")
 			if *update {
-				if err := os.WriteFile(want, content, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(want, content, 0o644))
 			}
 			if diff := cmp.Diff(string(read(t, want)), string(content)); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
@@ -115,9 +103,7 @@ func TestCases(t *testing.T) {
 func decide(t testing.TB, raw []byte, f facts) decision {
 	t.Helper()
 	var pod corev1.Pod
-	if err := json.Unmarshal(raw, &pod); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &pod))
 	before := pod.DeepCopy()
 	result := pods.Decide(f.request(&pod))
 	if diff := cmp.Diff(before, &pod); diff != "" {
@@ -131,19 +117,13 @@ func decide(t testing.TB, raw []byte, f facts) decision {
 	}
 	patched := admissiontest.Apply(t, raw, result.Patch)
 	var original, changed any
-	if err := json.Unmarshal(raw, &original); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(patched, &changed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &original))
+	testkit.Must(t, json.Unmarshal(patched, &changed))
 	if lost := missing(original, changed, ""); lost != "" {
 		t.Errorf("the patch lost or changed %s", lost)
 	}
 	var again corev1.Pod
-	if err := json.Unmarshal(patched, &again); err != nil {
-		t.Fatalf("the patched pod is invalid: %v", err)
-	}
+	testkit.Must(t, json.Unmarshal(patched, &again), "the patched pod is invalid")
 	if second := pods.Decide(f.request(&again)); second.Denial != nil || len(second.Patch) > 0 {
 		t.Errorf("on the patched pod: %+v, want nothing", second)
 	} else if diff := cmp.Diff(result.Warnings, second.Warnings); diff != "" {
@@ -187,10 +167,7 @@ func missing(before, after any, at string) string {
 
 func cases(t testing.TB) []string {
 	t.Helper()
-	entries, err := os.ReadDir("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Need(os.ReadDir("testdata"))(t)
 	var names []string
 	for _, entry := range entries {
 		if entry.IsDir() && entry.Name() != "fuzz" {
@@ -231,10 +208,7 @@ func checkCase(t *testing.T, targetType string, system target.OS, verdict string
 	if verdict == "denied" {
 		return
 	}
-	text, err := json.Marshal(want.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(want.Patch))(t)
 	if strings.Contains(string(text), `C:\\var\\run`) != (system == target.Windows) {
 		t.Errorf("%s: its paths are not those of %s", dir, system)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var running = facts{Account: "app", Identities: []identity{{Name: "banana", Type: "harbour", ProviderConfig: json.RawMessage(`{"berth":"7"}`)}}}
@@ -21,9 +22,7 @@ func runningPod(t testing.TB, added ...corev1.EphemeralContainer) []byte {
 	var pod corev1.Pod
 	unmarshal(t, raw, &pod)
 	text, err := json.Marshal(&pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	patched := admissiontest.Apply(t, text, pods.Decide(running.request(&pod)).Patch)
 	unmarshal(t, patched, &pod)
 	before := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "before"}}

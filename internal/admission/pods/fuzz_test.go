@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Whatever a pod's annotations, it is refused, or gets a patch that applies and leaves nothing for a second time.
@@ -32,10 +33,7 @@ func FuzzAnnotations(f *testing.F) {
 		if (names != nil) && denial != nil {
 			t.Errorf("%q: both %q and %v", listed, names, denial)
 		}
-		raw, err := json.Marshal(&pod)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := testkit.Need(json.Marshal(&pod))(t)
 		decide(t, raw, running)
 	})
 }

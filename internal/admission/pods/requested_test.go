@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // stored returns the pod of a case as it is stored after admission, with the state of the cluster.
@@ -21,18 +22,11 @@ func stored(t *testing.T, name string) (*corev1.Pod, facts, pods.Result) {
 	dir := filepath.Join("testdata", name)
 	var f facts
 	unmarshal(t, read(t, filepath.Join(dir, "facts.yaml")), &f)
-	raw, err := yaml.YAMLToJSONStrict(read(t, filepath.Join(dir, "pod.yaml")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := testkit.Need(yaml.YAMLToJSONStrict(read(t, filepath.Join(dir, "pod.yaml"))))(t)
 	var asked, pod corev1.Pod
-	if err := json.Unmarshal(raw, &asked); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &asked))
 	result := pods.Decide(f.request(&asked))
-	if err := json.Unmarshal(admissiontest.Apply(t, raw, result.Patch), &pod); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(admissiontest.Apply(t, raw, result.Patch), &pod))
 	return &pod, f, result
 }
 
@@ -53,14 +47,9 @@ func TestRequestedPodIsDecidedOnAgain(t *testing.T) {
 			if diff := cmp.Diff(first.Warnings, again.Warnings); diff != "" || again.Denial != nil {
 				t.Fatalf("denial %v, warnings (-first +second):\n%s", again.Denial, diff)
 			}
-			raw, err := json.Marshal(requested)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := testkit.Need(json.Marshal(requested))(t)
 			var admitted corev1.Pod
-			if err := json.Unmarshal(admissiontest.Apply(t, raw, again.Patch), &admitted); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(admissiontest.Apply(t, raw, again.Patch), &admitted))
 			if diff := cmp.Diff(pod, &admitted, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the pod differs (-first +second):\n%s", diff)
 			}

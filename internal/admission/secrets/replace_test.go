@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Tools such as Terraform and kubectl replace put a manifest in place of a Secret. If its requester does, the Secret keeps what was filled in.
@@ -24,10 +25,7 @@ func TestReplaceOfALabeledSecret(t *testing.T) {
 	}
 	by := func(user authority.Subject) func(*corev1.Secret) {
 		return func(s *corev1.Secret) {
-			annotations, err := tokensecret.FormatRequester(user)
-			if err != nil {
-				t.Fatal(err)
-			}
+			annotations := testkit.Need(tokensecret.FormatRequester(user))(t)
 			for annotation, value := range annotations {
 				s.Annotations[annotation] = value
 			}

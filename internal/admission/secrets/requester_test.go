@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var (
@@ -26,10 +27,7 @@ var (
 func TestRequester(t *testing.T) {
 	of := func(user authority.Subject) func(*corev1.Secret) {
 		return func(s *corev1.Secret) {
-			annotations, err := tokensecret.FormatRequester(user)
-			if err != nil {
-				t.Fatal(err)
-			}
+			annotations := testkit.Need(tokensecret.FormatRequester(user))(t)
 			for _, annotation := range tokensecret.RequesterAnnotations() {
 				delete(s.Annotations, annotation)
 			}

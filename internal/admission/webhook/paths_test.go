@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // configurations is an API of webhook configurations, by their URLs.
@@ -101,10 +103,7 @@ func newPathsWorld(t *testing.T) *pathsWorld {
 	}}}}
 	server := httptest.NewServer(w.configurations)
 	t.Cleanup(server.Close)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	var mu sync.Mutex
 	secrets := byte(0)
 	random := readerFunc(func(into []byte) (int, error) {
@@ -137,9 +136,7 @@ func (w *pathsWorld) ask(replica int, path string) (int, string) {
 func (w *pathsWorld) read(t *testing.T, replica int) {
 	t.Helper()
 	w.now = w.now.Add(readPathsPause) // so that no read waits
-	if err := w.replicas[replica].reread(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.replicas[replica].reread(t.Context()))
 }
 
 // answers fails the test unless a replica answers at a path, or does not.
@@ -263,9 +260,7 @@ func TestReadyThroughFailedReads(t *testing.T) {
 	w.read(t, 0)
 	w.down = true
 	fail()
-	if err := replica.Ready(); err != nil {
-		t.Errorf("after a read that failed: %v", err)
-	}
+	testkit.Expect(t, replica.Ready(), "after a read that failed")
 	w.answers(t, 0, w.path(), true)
 	w.now = w.now.Add(time.Minute)
 	if err := replica.Ready(); err == nil || !strings.Contains(err.Error(), "zz-credence-gmsa") {
@@ -273,18 +268,14 @@ func TestReadyThroughFailedReads(t *testing.T) {
 	}
 	w.down = false
 	w.read(t, 0)
-	if err := replica.Ready(); err != nil {
-		t.Errorf("after a good read: %v", err)
-	}
+	testkit.Expect(t, replica.Ready(), "after a good read")
 
 	// A path that is known, and can't be replaced.
 	w.readOnly = true
 	for range 3 {
 		w.now = w.now.Add(10 * time.Minute)
 		fail()
-		if err := replica.Ready(); err != nil {
-			t.Errorf("with a path that can't be replaced: %v", err)
-		}
+		testkit.Expect(t, replica.Ready(), "with a path that can't be replaced")
 		w.answers(t, 0, w.path(), true)
 	}
 }

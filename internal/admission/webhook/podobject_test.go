@@ -19,6 +19,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // caseFacts are those of a case of package pods.
@@ -57,9 +58,7 @@ func TestReviewsReadEnoughOfPods(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			read := func(name string) []byte {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if text, err = yaml.YAMLToJSON(text); err != nil {
 					t.Fatal(err)
 				}
@@ -111,10 +110,7 @@ func TestLeftOutFieldsAreNotRead(t *testing.T) {
 			t.Fatalf("%s has %d files, %v", folder, len(files), err)
 		}
 		for _, path := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := testkit.Need(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 			ast.Inspect(file, func(node ast.Node) bool {
 				if selector, ok := node.(*ast.SelectorExpr); ok && leftOut[selector.Sel.Name] && !strings.HasSuffix(path, "_test.go") {
 					t.Errorf("%s reads %s, which podObject leaves out", path, selector.Sel.Name)

@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // carrying is a pod of the account picker with the volumes of identities.
@@ -29,10 +30,7 @@ func carrying(identities ...string) corev1.Pod {
 
 func annotatedAccount(t *testing.T, annotation string) string {
 	t.Helper()
-	object, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "picker", Namespace: "orchard", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: annotation}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	object := testkit.Need(json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "picker", Namespace: "orchard", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: annotation}}}))(t)
 	return string(object)
 }
 

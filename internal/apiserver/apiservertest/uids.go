@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // UIDs is a storage of uids in memory.
@@ -58,9 +59,6 @@ func (s *UIDs) GetRESTOptions(schema.GroupResource, runtime.Object) (generic.RES
 func NewUIDs(t testing.TB) (*UIDs, *identityuid.Store) {
 	t.Helper()
 	s := &UIDs{Stored: map[string]*identityuid.IdentityUID{}}
-	uids, err := identityuid.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uids := testkit.Need(identityuid.New(s))(t)
 	return s, uids
 }

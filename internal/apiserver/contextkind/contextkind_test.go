@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // shoots is a ContextKind with all that one can have.
@@ -125,9 +126,7 @@ func nested(depth int) string {
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(text), &object))
 	return object
 }
 
@@ -212,10 +211,7 @@ func TestCostOfAnEvaluation(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	text, err := json.Marshal(map[string]any{"list": slices.Repeat([]string{"abcdefgh"}, 5000), "metadata": map[string]any{"namespace": "fruit"}, "spec": map[string]any{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(map[string]any{"list": slices.Repeat([]string{"abcdefgh"}, 5000), "metadata": map[string]any{"namespace": "fruit"}, "spec": map[string]any{}}))(t)
 	if got := kind.Uses(t.Context(), decode(t, string(text)), "fruit"); len(got.Clusters) > 0 || !strings.Contains(got.ClustersFault, "cost limit exceeded") {
 		t.Errorf("clusters %v, fault %q, want one of the cost", got.Clusters, got.ClustersFault)
 	}

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The states of watches of Shoots.
@@ -81,16 +82,12 @@ func TestReferencesEndWithoutAWatch(t *testing.T) {
 					})
 					f, _ := follow(t, watching{client, &now}, shoots("shoot"))
 					time.Sleep(time.Minute)
-					if err := uses(f); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, uses(f))
 					now.Store(state)
 					shows.Stop()
 					time.Sleep(lasting)
 					// Not seen by any watch.
-					if _, err := client.Resource(resource("shoots")).Namespace("fruit").Update(t.Context(), shoot("fruit", "banana"), metav1.UpdateOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, testkit.Err(client.Resource(resource("shoots")).Namespace("fruit").Update(t.Context(), shoot("fruit", "banana"), metav1.UpdateOptions{})))
 					gone := time.Now()
 					for range 200 {
 						time.Sleep(time.Second)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // deliveries keeps what it is given, in words.
@@ -156,9 +157,7 @@ func TestDeliveries(t *testing.T) {
 		}
 		return nil
 	})
-	if err := client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}))
 	eventually(t, given.want("delete fruit/banana"))
 	s.events.Modify(shoots("shoot"))
 	eventually(t, given.want("forget shoots"))
@@ -172,9 +171,7 @@ func TestDeliveries(t *testing.T) {
 
 func update(t *testing.T, client dynamic.Interface, object *unstructured.Unstructured) {
 	t.Helper()
-	if _, err := client.Resource(resource("shoots")).Namespace(object.GetNamespace()).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.Resource(resource("shoots")).Namespace(object.GetNamespace()).Update(t.Context(), object, metav1.UpdateOptions{})))
 }
 
 // A stored ContextKind that this version cannot use may be one of deliveries: nothing is known, and nothing is forgotten.
@@ -193,9 +190,7 @@ func TestInvalidKindDelivers(t *testing.T) {
 		}
 		return nil
 	})
-	if err := given.want("filled shoots")(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, given.want("filled shoots")())
 	s.events.Modify(delivering())
 	eventually(t, f.Delivering)
 

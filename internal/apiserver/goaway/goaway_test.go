@@ -39,9 +39,7 @@ func TestNoRequestFails(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}),
 	}
-	if err := connections.Configure(server, &http2.Server{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, connections.Configure(server, &http2.Server{}))
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 
 	// As behind a Service, new connections reach another server.
@@ -93,9 +91,7 @@ func TestNoRequestFails(t *testing.T) {
 	away.Store(true)
 	connections.Notify()
 	testkit.Eventually(t, "the clients have left", func() bool { return moved.Load() == clients })
-	if err := server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, server.Shutdown(t.Context()))
 	cancel()
 	running.Wait()
 }
@@ -127,9 +123,7 @@ func TestNewConnections(t *testing.T) {
 			var connections Connections
 			certificate := testkit.NewCertificate(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, nil)
 			server := &http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate.TLS()}}, Handler: http.NotFoundHandler()}
-			if err := connections.Configure(server, &http2.Server{}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, connections.Configure(server, &http2.Server{}))
 			serve := server.TLSNextProto[http2.NextProtoTLS]
 			server.TLSNextProto[http2.NextProtoTLS] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
 				serve(server, conn, aboutToServe{handler, func() { c.accepted(&connections) }})
@@ -142,14 +136,8 @@ func TestNewConnections(t *testing.T) {
 			client := &http.Client{Transport: &http2.Transport{TLSClientConfig: &tls.Config{RootCAs: certificate.Pool()}}}
 			ask := func() (reused bool) {
 				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }})
-				request, err := http.NewRequestWithContext(ctx, "POST", "https://"+listener.Addr().String(), forwarded{strings.NewReader("a body")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				response, err := client.Do(request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				request := testkit.Need(http.NewRequestWithContext(ctx, "POST", "https://"+listener.Addr().String(), forwarded{strings.NewReader("a body")}))(t)
+				response := testkit.Need(client.Do(request))(t)
 				_ = response.Body.Close()
 				return reused
 			}
@@ -161,10 +149,7 @@ func TestNewConnections(t *testing.T) {
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	return listener
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A Quota has what its ledgers have: what is stored, what was reserved, and whether that is known and allowed. It is written once for each change,
@@ -29,9 +30,7 @@ func TestReport(t *testing.T) {
 		before := w.reports
 		for _, each := range []*replica{r, other, r} {
 			each.look()
-			if err := each.sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, each.sweep(t.Context()))
 		}
 		if diff := cmp.Diff(want, textOf(w.quotas["quotas/"+name].Status)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // startIn makes this program one that starts etcd in a folder, slowly by its clock, and prints the error.
@@ -39,9 +40,7 @@ func TestStart(t *testing.T) {
 	for name, dir := range map[string]string{"short path": t.TempDir(), "long path": long} {
 		t.Run(name, func(t *testing.T) {
 			etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			socket, ok := strings.CutPrefix(etcd.Endpoint(), "unix://")
 			if !ok {
 				t.Fatalf("endpoint %s is not a unix socket", etcd.Endpoint())
@@ -51,9 +50,7 @@ func TestStart(t *testing.T) {
 				t.Errorf("folder of the socket: %v, %v, want mode 0700", info.Mode(), err)
 			}
 			connection, err := net.Dial("unix", socket)
-			if err != nil {
-				t.Fatalf("no listener: %v", err)
-			}
+			testkit.Must(t, err, "no listener")
 			_ = connection.Close()
 			if _, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
 				t.Errorf("a second start on the same folder: %v", err)
@@ -65,9 +62,7 @@ func TestStart(t *testing.T) {
 			}
 			etcd.Stop()
 			again, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatalf("after a stop: %v", err)
-			}
+			testkit.Must(t, err, "after a stop")
 			again.Stop()
 		})
 	}
@@ -75,9 +70,7 @@ func TestStart(t *testing.T) {
 
 func TestStartInAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := storage.Start(t.Context(), file, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("etcd in a file: %v", err)
 	}
@@ -89,17 +82,13 @@ func TestStartWithACutLog(t *testing.T) {
 	for size, waits := range map[int64]bool{0: false, 4: false, 100: true} { // none is the end of a record, whatever the IDs of the member; at that the log is whole
 		dir := t.TempDir()
 		etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		etcd.Stop()
 		logs, err := filepath.Glob(filepath.Join(dir, "data", "member", "wal", "*.wal"))
 		if err != nil || len(logs) == 0 {
 			t.Fatalf("no log in %s: %v", dir, err)
 		}
-		if err := os.Truncate(logs[0], size); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Truncate(logs[0], size))
 		// A process of its own: a server that has not started in time goes on, and ends its process once its folder is gone.
 		start := exec.CommandContext(t.Context(), os.Args[0])
 		start.Env = append(os.Environ(), startIn+"="+dir)

@@ -25,14 +25,11 @@ var resource = accounts.SchemeGroupVersion.WithResource("serviceaccountprofiles"
 // profile is a profile of namespace shop, made at a second, with a username.
 func profile(t *testing.T, name string, second int64, username string) *unstructured.Unstructured {
 	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&accounts.ServiceAccountProfile{
+	content := testkit.Need(runtime.DefaultUnstructuredConverter.ToUnstructured(&accounts.ServiceAccountProfile{
 		TypeMeta:   metav1.TypeMeta{APIVersion: accounts.SchemeGroupVersion.String(), Kind: "ServiceAccountProfile"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Unix(second, 0)},
 		Status:     accounts.ServiceAccountProfileStatus{Username: username},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return &unstructured.Unstructured{Object: content}
 }
 
@@ -42,10 +39,7 @@ func follow(t *testing.T, refused error, objects ...runtime.Object) (*Follower, 
 	if refused != nil {
 		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 	}
-	f, err := New(client, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Need(New(client, slog.New(slog.DiscardHandler)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

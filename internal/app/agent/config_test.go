@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestComplete(t *testing.T) {
-	c, err := Config{}.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Need(Config{}.complete())(t)
 	if c.Window != (renewal.Window{From: 0.6, To: 0.8}) || c.Concurrency != 8 || c.LeaseNamespace != "credence-system" || c.BindAddress != "127.0.0.1" {
 		t.Errorf("defaults: %+v", c)
 	}
@@ -46,9 +44,7 @@ func TestComplete(t *testing.T) {
 
 func TestFlagsHaveTheDefaults(t *testing.T) {
 	command := NewCommand()
-	if err := command.ParseFlags(nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.ParseFlags(nil))
 	for flag, want := range map[string]string{"renew-from": "0.6", "renew-to": "0.8", "concurrency": "8", "bind-address": "127.0.0.1", "leader-election-namespace": "credence-system", "token-duration": "0s"} {
 		if got := command.Flags().Lookup(flag).Value.String(); got != want {
 			t.Errorf("--%s is %s, want %s", flag, got, want)
@@ -71,8 +67,6 @@ func TestKubeconfigThatIsNotThere(t *testing.T) {
 func writeKubeconfig(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`), 0o600))
 	return file
 }

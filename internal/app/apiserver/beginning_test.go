@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,13 +71,8 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 	config := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "documents"}
 	publish := func(place publication.Place, published []identity.PublicKey) {
 		t.Helper()
-		documents, err := discovery.New(issuer, published)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := place.Publish(t.Context(), publication.Issue{Documents: documents}); err != nil {
-			t.Fatal(err)
-		}
+		documents := testkit.Need(discovery.New(issuer, published))(t)
+		testkit.Must(t, testkit.Err(place.Publish(t.Context(), publication.Issue{Documents: documents})))
 	}
 	past := keys.Past{}
 	a := assembly{
@@ -94,10 +90,7 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 		t.Errorf("nothing is revoked, and %v would be published", got.KeyIDs())
 	}
 	past.Revoked = []keys.Compromised{{ID: stolen.ID, Algorithm: stolen.Algorithm, RevokedAt: keystoretest.Now()}}
-	got, err := a.withoutKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(a.withoutKeys(t.Context()))(t)
 	var want []identity.KeyID
 	for _, key := range append(old.Published(), newer.Published()...) {
 		if key.ID != stolen.ID {
@@ -145,10 +138,7 @@ func (unwritable) Save(context.Context, keys.Ring, string) error { return errors
 
 // Identities without keys would be a past: none is created until the first keys are stored, however often that is tried.
 func TestNothingIsCreatedBeforeTheFirstKeys(t *testing.T) {
-	store, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
 	a := assembly{
 		o: &Options{PublishDir: t.TempDir()}, checked: checked{issuer: "https://issuer.example"}, log: slog.New(slog.DiscardHandler), begun: newBeginning(),
 		keySource: ownRing{
@@ -176,10 +166,7 @@ func TestNothingIsCreatedBeforeTheFirstKeys(t *testing.T) {
 func TestBeginningOfAStorage(t *testing.T) {
 	const issuer = "https://issuer.example"
 	_, ring := keystoretest.Rings()
-	documents, err := discovery.New(issuer, ring.Published())
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(discovery.New(issuer, ring.Published()))(t)
 	history := map[identity.KeyID]identity.Algorithm{ring.Keys[0].ID: ring.Keys[0].Algorithm}
 	unknown := apierrors.NewNotFound(identityv1alpha1.Resource("keyrings"), identityv1alpha1.WorkloadIdentities)
 	for name, test := range map[string]struct {
@@ -204,24 +191,16 @@ func TestBeginningOfAStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := publication.Directory(t.TempDir())
 			if test.published {
-				if _, err := folder.Publish(t.Context(), publication.Issue{Documents: documents}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(folder.Publish(t.Context(), publication.Issue{Documents: documents})))
 			}
 			path := filepath.Join(t.TempDir(), "keys")
 			store, err := keystore.OpenDirectory(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if test.ring {
-				if err := store.Save(t.Context(), ring, ""); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, store.Save(t.Context(), ring, ""))
 			}
 			if test.unreadable {
-				if err := os.Chmod(path, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.Chmod(path, 0o777))
 			}
 			a := assembly{
 				o: &Options{PublishDir: string(folder)}, checked: checked{issuer: issuer}, log: slog.New(slog.DiscardHandler), begun: newBeginning(),

@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Settings that can't work are refused before anything is stored or served, and the error names the flag.
@@ -23,9 +24,7 @@ func TestCommandRefusesWhatCannotWork(t *testing.T) {
 	folder := t.TempDir()
 	kubeconfig, open := filepath.Join(folder, "kubeconfig"), filepath.Join(folder, "open")
 	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "contexts": [{"name": "a", "context": {"cluster": "c"}}]}`
-	if err := errors.Join(os.WriteFile(kubeconfig, []byte(text), 0o600), os.Mkdir(open, 0o777), os.Chmod(open, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.WriteFile(kubeconfig, []byte(text), 0o600), os.Mkdir(open, 0o777), os.Chmod(open, 0o777)))
 	for name, test := range map[string]struct {
 		args  []string
 		want  string
@@ -42,9 +41,7 @@ func TestCommandRefusesWhatCannotWork(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", "")
 			t.Setenv("GOGC", "100") // the command would set it for the whole test
 			command, err := NewCommand()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			command.SetErr(io.Discard)
 			command.SetOut(io.Discard)
 			command.SetArgs(append([]string{}, test.args...))
@@ -69,13 +66,9 @@ func TestKeysAreReadFromTheirFolder(t *testing.T) {
 		t.Fatalf("an empty folder: %v, %v", source, err)
 	}
 	store, err := keystore.OpenDirectory(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ring, _, err := keystore.LoadOrBootstrap(t.Context(), store, keys.NewPrivate, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	source, err = openKeys(t.Context(), o, checked{}, client, slog.New(slog.DiscardHandler))
 	if err != nil || len(source.atStart()) != len(ring.Published()) {
 		t.Fatalf("%d keys, %v, want %d", len(source.atStart()), err, len(ring.Published()))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/test/testkit"
 	"github.com/spf13/pflag"
 )
 
@@ -12,9 +13,7 @@ import (
 func parse(t testing.TB, args ...string) error {
 	t.Helper()
 	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o := NewOptions(apiserver.NewCodecs(scheme))
 	all := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
 	for _, set := range o.Flags().FlagSets {
@@ -33,9 +32,7 @@ var complete = []string{
 }
 
 func TestCheck(t *testing.T) {
-	if err := parse(t, complete...); err != nil {
-		t.Fatalf("complete flags: %v", err)
-	}
+	testkit.Must(t, parse(t, complete...), "complete flags")
 	err := parse(t)
 	for _, want := range []string{"--issuer is required", "exactly one of --keys-secret", "--publish-configmap or --publish-dir", "--etcd-servers", "--tls-cert-file"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

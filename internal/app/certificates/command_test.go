@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // run runs the command with a kubeconfig of a cluster that does not answer.
@@ -24,9 +25,7 @@ func run(t *testing.T, args ...string) error {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

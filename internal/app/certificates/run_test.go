@@ -11,20 +11,16 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A file may have more than its certificates, such as a private key. A caBundle, which everyone can read, has no other part of it.
 func TestAuthoritiesAreCertificatesAlone(t *testing.T) {
-	pair, err := pki.New("of-others", time.Hour, time.Now(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Need(pki.New("of-others", time.Hour, time.Now(), rand.Reader))(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	write := func(text []byte) {
 		t.Helper()
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, text, 0o600))
 	}
 	write(slices.Concat([]byte("subject=of-others\n"), pair.Certificate, pair.Key, pair.Certificate))
 	if bundle, err := authorities(file); err != nil || !bytes.Equal(bundle, slices.Concat(pair.Certificate, pair.Certificate)) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func complete() Config {
@@ -13,10 +14,7 @@ func complete() Config {
 }
 
 func TestCheck(t *testing.T) {
-	c, err := complete().check()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Need(complete().check())(t)
 	if c.Settings.Wait() != 28*time.Hour+time.Minute || c.KeysInterval != 10*time.Second || c.LeaseNamespace != "credence-system" || c.BindAddress != "127.0.0.1" {
 		t.Errorf("defaults: %+v", c)
 	}
@@ -51,13 +49,8 @@ func TestCheck(t *testing.T) {
 
 func TestFlagsHaveTheDefaultsOfTheSettings(t *testing.T) {
 	command := NewCommand()
-	if err := command.ParseFlags(nil); err != nil {
-		t.Fatal(err)
-	}
-	standard, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.ParseFlags(nil))
+	standard := testkit.Need(keys.Settings{}.Complete())(t)
 	for flag, want := range map[string]time.Duration{
 		"key-rotation-period": standard.RotationPeriod, "key-publish-period": standard.PublishPeriod, "max-age": standard.MaxAge,
 		"token-max-duration": standard.MaxLifetime, "key-leeway": standard.Leeway, "keys-staleness": standard.Staleness, "clock-skew": standard.ClockSkew,

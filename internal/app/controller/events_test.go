@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A user who looks at Events sees who changed a key and why. A change that relying parties may notice is a warning.
@@ -61,9 +62,7 @@ func TestAuthoritiesOfThePublicLook(t *testing.T) {
 		t.Errorf("without a file: %v, %v", pool, err)
 	}
 	empty := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(empty, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(empty, []byte("text"), 0o600))
 	for file, want := range map[string]string{empty: "holds no certificate", empty + "-missing": "no such file"} {
 		c := checked{Config: Config{PublishCheckURL: "https://a.example", PublishCheckCAFile: file}}
 		if _, err := newLook(c, nil); err == nil || !strings.Contains(err.Error(), want) {

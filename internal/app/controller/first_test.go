@@ -15,10 +15,7 @@ import (
 
 // A replica that does not lead becomes ready also if the first ring is made long after its start.
 func TestLateFirstRing(t *testing.T) {
-	store, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
 	ring := keyring.NewFollower(keyring.Following{Store: store, Clock: clock.RealClock{}, Random: rand.Float64})
 	ended := make(chan struct{})
 	go func() {
@@ -30,9 +27,7 @@ func TestLateFirstRing(t *testing.T) {
 		t.Error("ready without a ring")
 	}
 	first, _ := keystoretest.Rings()
-	if err := store.Save(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), first, ""))
 	testkit.Eventually(t, "it is ready", func() bool { return ready() == nil })
 	<-ended
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 	"github.com/credence-id/credence/internal/keyring/report"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // served is an API with one KeyRing, whose status can be written.
@@ -31,21 +32,14 @@ func served(t *testing.T, ring *v1alpha1.KeyRing) keyRings {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			var next v1alpha1.KeyRing
-			if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, json.NewDecoder(r.Body).Decode(&next))
 			ring.Status = next.Status
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(ring); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, json.NewEncoder(w).Encode(ring))
 	}))
 	t.Cleanup(server.Close)
-	rings, err := newKeyRings(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rings := testkit.Need(newKeyRings(&rest.Config{Host: server.URL}))(t)
 	return rings
 }
 

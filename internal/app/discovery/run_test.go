@@ -37,9 +37,7 @@ const (
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -113,9 +111,7 @@ func startServer(t *testing.T, change func(*Config, *running)) *running {
 	go func() { done <- Run(ctx, config) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
+		testkit.Expect(t, <-done, "run")
 	})
 	t.Cleanup(r.stop)
 	return r

@@ -18,6 +18,7 @@ import (
 	protocol "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 
 	"github.com/credence-id/credence/internal/app/imagecredentials"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // signed has the shape of a token, with the claims.
@@ -60,9 +61,7 @@ func newNode(t *testing.T, registries string) *node {
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -95,14 +94,9 @@ const oneRegistry = `registries: [{images: "registry.example.com/team", audience
 func TestCredentials(t *testing.T) {
 	for settings, kept := range map[string]string{"": "5m0s", "cacheDuration: 10s\n": "10s", "cacheDuration: 0s\n": "0s"} {
 		n := newNode(t, settings+oneRegistry)
-		out, err := n.run(t, request("registry.example.com/team/app", ofPod, named))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Need(n.run(t, request("registry.example.com/team/app", ofPod, named)))(t)
 		var got protocol.CredentialProviderResponse
-		if err := json.Unmarshal([]byte(out), &got); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(out), &got))
 		if got.APIVersion != "credentialprovider.kubelet.k8s.io/v1" || got.Kind != "CredentialProviderResponse" || got.CacheKeyType != "Image" || got.CacheDuration.Duration.String() != kept {
 			t.Errorf("%q: %s", settings, out)
 		}
@@ -208,10 +202,7 @@ func TestImageCredentialsRefused(t *testing.T) {
 
 func TestConfigurationOfTheKubelet(t *testing.T) {
 	n := newNode(t, `registries: [{images: "registry.example.com/team", audiences: [registry], exchange: token-server}, {images: "localhost:5000", audiences: [registry], exchange: token-server}]`)
-	out, err := n.run(t, "", "kubelet-config", "--audience", "https://api.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Need(n.run(t, "", "kubelet-config", "--audience", "https://api.example.com"))(t)
 	want := fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -278,20 +269,12 @@ func TestTargetOfTheIdentity(t *testing.T) {
 // The program copies itself, in one step and over what is there.
 func TestInstall(t *testing.T) {
 	n, to := newNode(t, oneRegistry), filepath.Join(t.TempDir(), "folder", "providers")
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.Need(os.Executable())(t)
+	want := testkit.Need(os.ReadFile(own))(t)
 	path := filepath.Join(to, "credence-image-credentials")
 	for _, before := range []string{"", "another version"} {
 		if before != "" {
-			if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, []byte(before), 0o600))
 		}
 		if out, err := n.run(t, "", "install", "--to", to); err != nil || out != "" {
 			t.Fatalf("%q, %v", out, err)

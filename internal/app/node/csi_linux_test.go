@@ -13,26 +13,20 @@ import (
 
 	"github.com/credence-id/credence/internal/app/node"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // config is that of a driver in a folder of its own, whose kubeconfig has these fields of a cluster.
 func config(t *testing.T, cluster string) node.CSI {
 	t.Helper()
 	// Paths of sockets are short.
-	kubelet, err := os.MkdirTemp("", "csi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubelet := testkit.Need(os.MkdirTemp("", "csi"))(t)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(kubelet); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, os.RemoveAll(kubelet))
 	})
 	kubeconfig := filepath.Join(kubelet, "kubeconfig")
 	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{` + cluster + `}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kubeconfig, []byte(content), 0o600))
 	return node.CSI{Kubeconfig: kubeconfig, Node: "node-1", KubeletDir: kubelet, Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -62,14 +56,9 @@ func TestOneDriver(t *testing.T) {
 	config := config(t, `"server":"https://127.0.0.1:1"`)
 	const drivers = 8
 	for range 20 {
-		left, err := net.Listen("unix", leaveSocket(t, config.KubeletDir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		left := testkit.Need(net.Listen("unix", leaveSocket(t, config.KubeletDir)))(t)
 		left.(*net.UnixListener).SetUnlinkOnClose(false)
-		if err := left.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, left.Close())
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, drivers)
 		for range drivers {
@@ -86,9 +75,7 @@ func TestOneDriver(t *testing.T) {
 			}
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the driver that serves: %v", err)
-		}
+		testkit.Expect(t, <-ended, "the driver that serves")
 	}
 }
 
@@ -97,29 +84,18 @@ func TestStoppedBeforeItServes(t *testing.T) {
 	config := config(t, `"server":"https://127.0.0.1:1"`)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := node.RunCSI(ctx, config); err != nil {
-		t.Errorf("without a socket: %v", err)
-	}
-	left, err := net.Listen("unix", leaveSocket(t, config.KubeletDir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Expect(t, node.RunCSI(ctx, config), "without a socket")
+	left := testkit.Need(net.Listen("unix", leaveSocket(t, config.KubeletDir)))(t)
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := left.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.RunCSI(ctx, config); err != nil {
-		t.Errorf("with a socket that is left: %v", err)
-	}
+	testkit.Must(t, left.Close())
+	testkit.Expect(t, node.RunCSI(ctx, config), "with a socket that is left")
 }
 
 // leaveSocket makes the folder of the driver's socket, and returns the socket's path, where nothing is left.
 func leaveSocket(t *testing.T, kubelet string) string {
 	t.Helper()
 	path := filepath.Join(kubelet, "plugins_registry", "credence.sock")
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}

@@ -19,13 +19,9 @@ import (
 func guardConfig(t *testing.T) node.Guard {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "guard") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, os.RemoveAll(folder))
 	})
 	return node.Guard{
 		Listen: filepath.Join(folder, "own", "guard.sock"), Runtime: filepath.Join(folder, "containerd.sock"),
@@ -58,17 +54,10 @@ func TestFlagsOfTheGuard(t *testing.T) {
 func TestOneGuard(t *testing.T) {
 	config := guardConfig(t)
 	config.Template = "/nowhere"
-	if err := os.MkdirAll(filepath.Dir(config.Listen), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	left, err := net.Listen("unix", config.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(config.Listen), 0o700))
+	left := testkit.Need(net.Listen("unix", config.Listen))(t)
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := left.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, left.Close())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- node.RunGuard(ctx, config) }()
@@ -83,7 +72,5 @@ func TestOneGuard(t *testing.T) {
 		t.Errorf("a second guard: %v", err)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-ended)
 }

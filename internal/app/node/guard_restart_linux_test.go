@@ -89,10 +89,7 @@ func (f *fakeRuntime) serve(t *testing.T, socket string) {
 	server := grpc.NewServer()
 	runtime.RegisterRuntimeServiceServer(server, f)
 	runtime.RegisterImageServiceServer(server, f)
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(net.Listen("unix", socket))(t)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 }
@@ -107,17 +104,9 @@ type service struct {
 
 func newService(t *testing.T, config node.Guard) service {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(config.Listen), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", config.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, err := listener.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(config.Listen), 0o700))
+	listener := testkit.Need(net.Listen("unix", config.Listen))(t)
+	held := testkit.Need(listener.(*net.UnixListener).File())(t)
 	t.Cleanup(func() { _, _ = held.Close(), listener.Close() })
 	s := service{program: filepath.Join(filepath.Dir(config.Listen), "credence-node"), socket: held}
 	s.arguments = []string{"guard", "--listen", config.Listen, "--runtime", config.Runtime, "--node-name", config.Node, "--allow", config.Allowed}
@@ -128,29 +117,17 @@ func newService(t *testing.T, config node.Guard) service {
 // install puts another file in the place of the program.
 func (s service) install(t *testing.T) {
 	t.Helper()
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.program+".new", content, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(s.program+".new", s.program); err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.Need(os.Executable())(t)
+	content := testkit.Need(os.ReadFile(own))(t)
+	testkit.Must(t, os.WriteFile(s.program+".new", content, 0o700))
+	testkit.Must(t, os.Rename(s.program+".new", s.program))
 }
 
 func (s service) start(t *testing.T) *exec.Cmd {
 	t.Helper()
 	command := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, s.program}, s.arguments...)...)
 	command.ExtraFiles, command.Stderr, command.SysProcAttr = []*os.File{s.socket}, os.Stderr, withoutNetwork()
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	return command
 }
@@ -205,10 +182,7 @@ func TestGuardThatRestarts(t *testing.T) {
 		_, err := runtime.NewRuntimeServiceClient(connection).Version(ctx, &runtime.VersionRequest{})
 		return err
 	}
-	kept, err := dialGuard(config.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := testkit.Need(dialGuard(config.Listen))(t)
 	defer kept.Close()
 	kills, callers, failures := new(atomic.Int64), []*caller{}, make(chan error, 4)
 	for i := range cap(failures) {
@@ -262,9 +236,7 @@ func TestGuardThatRestarts(t *testing.T) {
 
 	answered("the guard answers")
 	kills.Add(1)
-	if err := guard.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, guard.Process.Kill())
 	_ = guard.Wait()
 	kills.Add(1)
 	waiting()
@@ -272,31 +244,19 @@ func TestGuardThatRestarts(t *testing.T) {
 	answered("the guard after one that was killed answers")
 
 	s.install(t)
-	if err := guard.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Wait(); err != nil {
-		t.Errorf("the guard that is stopped: %v", err)
-	}
+	testkit.Must(t, guard.Process.Signal(syscall.SIGTERM))
+	testkit.Expect(t, guard.Wait(), "the guard that is stopped")
 	waiting()
 	guard = s.start(t)
 	answered("the guard of another version answers")
 
 	cancel()
 	for range callers {
-		if err := <-failures; err != nil {
-			t.Errorf("a call: %v", err)
-		}
+		testkit.Expect(t, <-failures, "a call")
 	}
-	if err := guard.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Wait(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(config.Listen); err != nil {
-		t.Errorf("the socket that systemd holds: %v", err)
-	}
+	testkit.Must(t, guard.Process.Signal(syscall.SIGTERM))
+	testkit.Expect(t, guard.Wait())
+	testkit.Expect(t, testkit.Err(os.Stat(config.Listen)), "the socket that systemd holds")
 }
 
 // After a reboot the API may be away. The guard decides without it: it has no network here, no kubeconfig and no credentials.
@@ -304,14 +264,9 @@ func TestGuardWithoutTheAPI(t *testing.T) {
 	config, fake := guardConfig(t), &fakeRuntime{}
 	fake.serve(t, config.Runtime)
 	config.Allowed = filepath.Join(filepath.Dir(config.Runtime), "allow.yaml")
-	if err := os.WriteFile(config.Allowed, []byte("pods: [{pod: kube-system/kube-apiserver, images: ['"+imageID+"']}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(config.Allowed, []byte("pods: [{pod: kube-system/kube-apiserver, images: ['"+imageID+"']}]\n"), 0o600))
 	guard := newService(t, config).start(t)
-	connection, err := dialGuard(config.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := testkit.Need(dialGuard(config.Listen))(t)
 	defer connection.Close()
 	kubelet := runtime.NewRuntimeServiceClient(connection)
 	for _, test := range []struct {
@@ -337,12 +292,8 @@ func TestGuardWithoutTheAPI(t *testing.T) {
 			t.Errorf("the container of %s is privileged: %v, want %v", test.pod, got, test.allowed)
 		}
 	}
-	if err := guard.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := guard.Wait(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, guard.Process.Signal(syscall.SIGTERM))
+	testkit.Expect(t, guard.Wait())
 }
 
 // A guard does not serve on another socket than that of --listen.

@@ -42,15 +42,10 @@ func units(t *testing.T, folder string) {
 	t.Helper()
 	write := func(name string, content []byte) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 	}
 	for _, name := range []string{"credence-guard.service", "credence-guard.socket"} {
-		content, err := os.ReadFile(filepath.Join(shipped, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(filepath.Join(shipped, name)))(t)
 		write(name, content)
 	}
 	for _, name := range []string{"sysinit", "basic", "shutdown", "sockets"} {
@@ -62,17 +57,10 @@ func units(t *testing.T, folder string) {
 // dropIn adds the drop-in for reviews, as it is shipped.
 func dropIn(t *testing.T, folder string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(shipped, "credence-guard-reviews.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(os.ReadFile(filepath.Join(shipped, "credence-guard-reviews.conf")))(t)
 	of := filepath.Join(folder, "credence-guard.service.d")
-	if err := os.Mkdir(of, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(of, "reviews.conf"), content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(of, 0o755))
+	testkit.Must(t, os.WriteFile(filepath.Join(of, "reviews.conf"), content, 0o644))
 }
 
 func needSystemd(t *testing.T) {
@@ -90,10 +78,7 @@ func needSystemd(t *testing.T) {
 // systemd finds nothing wrong with the units, and does with changed ones.
 func TestUnitsOfTheGuard(t *testing.T) {
 	needSystemd(t)
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.Need(os.Executable())(t)
 	for name, test := range map[string]struct {
 		file, from, to string
 		want           string // empty: nothing
@@ -113,17 +98,12 @@ func TestUnitsOfTheGuard(t *testing.T) {
 			dropIn(t, folder)
 			if test.file != "" {
 				path := filepath.Join(folder, test.file)
-				content, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				content := testkit.Need(os.ReadFile(path))(t)
 				changed := strings.Replace(string(content), test.from, test.to, 1)
 				if changed == string(content) {
 					t.Fatalf("%s has no %q", test.file, test.from)
 				}
-				if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(path, []byte(changed), 0o644))
 			}
 			verify := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", installed+`cd "$2" && SYSTEMD_UNIT_PATH="$2" systemd-analyze verify --man=no --generators=no ./credence-guard.service ./credence-guard.socket`, "sh", own, folder)
 			output, err := verify.CombinedOutput()
@@ -137,10 +117,7 @@ func TestUnitsOfTheGuard(t *testing.T) {
 // cgroup2 makes a control group for a systemd of a test, which is removed with all that this has made in it.
 func cgroup2(t *testing.T) *os.File {
 	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounts := testkit.Need(os.ReadFile("/proc/self/mountinfo"))(t)
 	for line := range strings.Lines(string(mounts)) {
 		if !strings.Contains(line, " - cgroup2 ") {
 			continue
@@ -167,9 +144,7 @@ func cgroup2(t *testing.T) *os.File {
 			})
 		})
 		opened, err := os.Open(made)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = opened.Close() })
 		return opened
 	}
@@ -196,10 +171,7 @@ func processIn(t *testing.T, group string) (pid int) {
 func TestGuardUnderSystemd(t *testing.T) {
 	needSystemd(t)
 	group := cgroup2(t)
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := testkit.Need(os.Executable())(t)
 	folder, runtimeFolder := t.TempDir(), filepath.Dir(guardConfig(t).Runtime)
 	units(t, folder)
 	(&fakeRuntime{}).serve(t, filepath.Join(runtimeFolder, "containerd.sock"))
@@ -209,9 +181,7 @@ func TestGuardUnderSystemd(t *testing.T) {
 	var output strings.Builder
 	host.Stdout, host.Stderr = &output, &output
 	host.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, host.Start())
 	t.Cleanup(func() {
 		_ = host.Process.Kill()
 		_ = host.Wait()
@@ -221,10 +191,7 @@ func TestGuardUnderSystemd(t *testing.T) {
 	})
 	systemd := processIn(t, filepath.Join(group.Name(), "init.scope"))
 	service := filepath.Join(group.Name(), "system.slice", "credence-guard.service")
-	connection, err := dialGuard(fmt.Sprintf("/proc/%d/root/run/credence/guard.sock", systemd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := testkit.Need(dialGuard(fmt.Sprintf("/proc/%d/root/run/credence/guard.sock", systemd)))(t)
 	defer connection.Close()
 	kubelet := runtime.NewRuntimeServiceClient(connection)
 	version := func(when string) {
@@ -240,10 +207,7 @@ func TestGuardUnderSystemd(t *testing.T) {
 	version("at the start")
 
 	guard := processIn(t, service)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", guard))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := testkit.Need(os.ReadFile(fmt.Sprintf("/proc/%d/status", guard)))(t)
 	for _, want := range []string{"CapBnd:\t0000000000000000", "CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(string(status), want+"\n") {
 			t.Errorf("the guard's process has no %q: %s", want, status)
@@ -251,10 +215,7 @@ func TestGuardUnderSystemd(t *testing.T) {
 	}
 	network := func(pid int) string {
 		t.Helper()
-		namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		namespace := testkit.Need(os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)))(t)
 		return namespace
 	}
 	mayWrite := func(folder string) bool {
@@ -269,9 +230,7 @@ func TestGuardUnderSystemd(t *testing.T) {
 		}
 	}
 
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(guard, syscall.SIGKILL))
 	version("after it was killed")
 	if again := processIn(t, service); again == guard {
 		t.Error("the guard that was killed is still there")

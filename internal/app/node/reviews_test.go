@@ -15,6 +15,7 @@ import (
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/node/guard"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // kubeconfigOf writes the kubeconfig of a server, with a token.
@@ -22,18 +23,13 @@ func kubeconfigOf(t *testing.T, path, url, ofCluster string) {
 	t.Helper()
 	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
 		"clusters":[{"name":"c","cluster":{"server":%q%s}}],"users":[{"name":"u","user":{"token":"of-the-node"}}]}`, url, ofCluster)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // authorityOf is the certificate authority of a server, for kubeconfigOf.
 func authorityOf(t *testing.T, server *httptest.Server) string {
 	t.Helper()
-	authority, err := json.Marshal(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := testkit.Need(json.Marshal(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))(t)
 	return `,"certificate-authority-data":` + string(authority)
 }
 
@@ -130,9 +126,7 @@ func TestGuardWithoutReviews(t *testing.T) {
 			defer server.Close()
 			path := filepath.Join(t.TempDir(), "kubelet.conf")
 			r := &reviews{kubeconfig: path}
-			if err := r.served(t.Context()); err != nil {
-				t.Errorf("without a kubeconfig: %v", err)
-			}
+			testkit.Expect(t, r.served(t.Context()), "without a kubeconfig")
 			kubeconfigOf(t, path, server.URL, authorityOf(t, server))
 			if err := r.served(t.Context()); (err != nil) != test.unserved {
 				t.Errorf("%v, want an error: %v", err, test.unserved)
@@ -145,9 +139,7 @@ func TestGuardWithoutReviews(t *testing.T) {
 				return
 			}
 			folder, err := os.MkdirTemp("", "guard") // paths of sockets are short
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer func() { _ = os.RemoveAll(folder) }()
 			log, ended := make(lines, 100), make(chan error, 1)
 			ctx, stop := context.WithCancel(t.Context())
@@ -168,9 +160,7 @@ func TestGuardWithoutReviews(t *testing.T) {
 			default:
 			}
 			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, <-ended)
 		})
 	}
 }

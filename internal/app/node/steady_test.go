@@ -28,6 +28,7 @@ import (
 	"github.com/credence-id/credence/internal/node/csi"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -85,10 +86,7 @@ func runVolumes(t testing.TB, pods, lifetimes int) *countingAPI {
 	api := &countingAPI{clock: testingclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	server := httptest.NewServer(api)
 	defer server.Close()
-	window, err := renewal.Window{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	window := testkit.Need(renewal.Window{}.Complete())(t)
 	folder := t.TempDir()
 	var drivers []*csi.Driver
 	for node := 0; node*ofNode < pods; node++ {
@@ -109,9 +107,7 @@ func runVolumes(t testing.TB, pods, lifetimes int) *countingAPI {
 				return nil
 			})
 		}
-		if err := kubelets.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, kubelets.Wait())
 		api.clock.Step(published)
 	}
 	return api

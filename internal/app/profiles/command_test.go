@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

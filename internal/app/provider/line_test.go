@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestLinesThatAreNone(t *testing.T) {
@@ -46,10 +47,7 @@ func TestLinesInOrder(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
-	line, err := ParseLine(strings.Fields("in-order --cache-folder c -- file --path x -- workload-identity app -n n --kubeconfig k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := testkit.Need(ParseLine(strings.Fields("in-order --cache-folder c -- file --path x -- workload-identity app -n n --kubeconfig k")))(t)
 
 	want := []string{
 		"in-order", "--cache-folder=" + here("c"), "--", "file", "--path=" + here("x"), "--", "workload-identity", "app", "--kubeconfig=" + here("k"), "--namespace=n",
@@ -64,14 +62,8 @@ func TestOthersWaitLonger(t *testing.T) {
 	place := Here(time.Now)
 	place.Environment = func(string) string { return "" }
 	for _, timeout := range []string{"1m", "10m", "2h"} {
-		line, err := ParseLine([]string{"oidc", "--issuer", "https://i.example.com", "--client-id", "c", "--login-timeout", timeout})
-		if err != nil {
-			t.Fatal(err)
-		}
-		chosen, err := line.Choose(place, credential.ExecInfo{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := testkit.Need(ParseLine([]string{"oidc", "--issuer", "https://i.example.com", "--client-id", "c", "--login-timeout", timeout}))(t)
+		chosen := testkit.Need(line.Choose(place, credential.ExecInfo{}))(t)
 		if d, _ := time.ParseDuration(timeout); chosen.LockTimeout <= d {
 			t.Errorf("login %s, others wait %s", timeout, chosen.LockTimeout)
 		}
@@ -84,10 +76,7 @@ func TestPathsOfClientsAreAbsolute(t *testing.T) {
 		"token-exchange --endpoint https://e --subject-token-file /x --authentication basic --client-id c --client-secret-file x", "oidc --issuer https://i.example.com --client-id c --ca-file x",
 		"oidc --issuer https://i.example.com --client-id c --client-secret-file x",
 	} {
-		parsed, err := ParseLine(strings.Fields(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := testkit.Need(ParseLine(strings.Fields(line)))(t)
 		if _, err := parsed.Choose(Here(time.Now), credential.ExecInfo{FromClient: true}); err == nil || !strings.Contains(err.Error(), "not an absolute path") {
 			t.Errorf("%s: %v", line, err)
 		}
@@ -102,12 +91,8 @@ func TestProgramThatIsFound(t *testing.T) {
 	folder := t.TempDir()
 	make := func(path string, mode os.FileMode) string {
 		path = filepath.Join(folder, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Must(t, os.WriteFile(path, nil, mode))
 		return path
 	}
 	if filepath.Separator != '/' {
@@ -117,15 +102,9 @@ func TestProgramThatIsFound(t *testing.T) {
 	here := make("cwd/credence", 0o755)
 	make("data/credence", 0o644)
 	inPath := make("path/credence", 0o755)
-	if err := os.MkdirAll(filepath.Join(folder, "folder/credence"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(folder, "loop"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(folder, "loop/credence")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(folder, "folder/credence"), 0o755))
+	testkit.Must(t, os.MkdirAll(filepath.Join(folder, "loop"), 0o755))
+	testkit.Must(t, os.Symlink(self, filepath.Join(folder, "loop/credence")))
 	t.Chdir(filepath.Dir(here))
 	in := func(names ...string) (folders []string) {
 		for _, name := range names {
@@ -149,10 +128,7 @@ func TestProgramThatIsFound(t *testing.T) {
 // An invalid line is refused before anything is looked up or kept: a password in an address would be kept with the failure, and shown.
 func TestExchangesThatAreRefused(t *testing.T) {
 	for _, more := range []string{"--endpoint https://u:geheim@e", "--endpoint http://e.example.com", "--endpoint https://e --authentication x"} {
-		parsed, err := ParseLine(strings.Fields("token-exchange --subject-token-file /x " + more))
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := testkit.Need(ParseLine(strings.Fields("token-exchange --subject-token-file /x " + more)))(t)
 		if _, err := parsed.Choose(Here(time.Now), credential.ExecInfo{}); err == nil || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", more, err)
 		}
@@ -164,9 +140,7 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://c"}}], "users": [{"name": "u"}],
 		"contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	exchange := "token-exchange --endpoint https://e --subject-token-file /x"
 	certificate := "client-certificate --user-name jane --kubeconfig " + kubeconfig
 	for _, c := range []struct {
@@ -206,9 +180,7 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 		{"workload-identity a -n n --kubeconfig " + kubeconfig, `{"workloadIdentity": {"namespace": "m"}}`, nil},
 	} {
 		line, err := ParseLine(strings.Fields(c.line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		chosen, err := line.Choose(Here(time.Now), credential.ExecInfo{FromClient: true, Cluster: &credential.Cluster{Config: []byte(c.config)}})
 		if err != nil || c.want == nil {
 			if err == nil || c.want != nil {

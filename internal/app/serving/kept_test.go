@@ -27,10 +27,7 @@ func TestClientsLeaveBeforeTheServerStops(t *testing.T) {
 
 	var posts []func() *http.Response
 	for range 2 {
-		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: certificate.Pool(), ServerName: "localhost", NextProtos: []string{"http/1.1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Need(tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: certificate.Pool(), ServerName: "localhost", NextProtos: []string{"http/1.1"}}))(t)
 		defer conn.Close()
 		reader := bufio.NewReader(conn)
 		posts = append(posts, func() *http.Response {
@@ -39,13 +36,9 @@ func TestClientsLeaveBeforeTheServerStops(t *testing.T) {
 			if err == nil {
 				err = request.Write(conn)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			response, err := http.ReadResponse(reader, request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return response
 		})
 	}
@@ -61,9 +54,7 @@ func TestClientsLeaveBeforeTheServerStops(t *testing.T) {
 			t.Errorf("the answer while the server stops is %d and ends the connection: %v, want 200 and true", response.StatusCode, response.Close)
 		}
 	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-stopped)
 }
 
 type shown struct{ certificate tls.Certificate }

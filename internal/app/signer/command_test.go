@@ -13,18 +13,14 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestFlagsThatAreRefused(t *testing.T) {
 	dir := filepath.Dir(externalsignertest.Socket(t))
 	open := filepath.Join(dir, "open")
-	if err := os.Mkdir(open, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(open, 0o755))
+	busy := testkit.Need(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = busy.Close() })
 	busyPort := strconv.Itoa(busy.Addr().(*net.TCPAddr).Port)
 	good := map[string]string{"--issuer": testIssuer, "--keys-dir": filepath.Join(dir, "keys"), "--socket": filepath.Join(dir, "run", "socket")}

@@ -112,10 +112,7 @@ func claims() []byte {
 
 func (r *running) keys(t *testing.T) externalsigner.Announcement {
 	t.Helper()
-	announced, err := r.client.Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	announced := testkit.Need(r.client.Keys(t.Context()))(t)
 	return announced
 }
 
@@ -199,9 +196,7 @@ func TestKeysAndSocketAreOfOneSigner(t *testing.T) {
 			t.Errorf("a second signer: %v, want an error about %s", err, flag)
 		}
 	}
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, first.stop())
 	if again := start(t, config).sign(t); again != kid {
 		t.Errorf("signed with %s after a restart, with %s before", again, kid)
 	}
@@ -253,30 +248,21 @@ func kids(announced externalsigner.Announcement) string {
 // operate does to the folder of a running signer what credence keys does.
 func operate(t *testing.T, config Config, command func(keyring.Operator) keyring.Command) {
 	t.Helper()
-	store, err := keystore.OpenDirectory(config.KeysDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testkit.Need(keystore.OpenDirectory(config.KeysDir))(t)
 	operator := keyring.Operator{
 		Store: store, Clock: clock.RealClock{}, Generate: keys.NewPrivate,
 		View: func(context.Context) (keys.View, error) { return keys.View{Settings: config.Settings}, nil },
 	}
-	if _, err := operator.Do(t.Context(), command(operator), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(operator.Do(t.Context(), command(operator), false)))
 }
 
 // ring is the one that is stored.
 func ring(t *testing.T, config Config) keys.Ring {
 	t.Helper()
 	store, err := keystore.OpenDirectory(config.KeysDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ring, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ring
 }
 
@@ -314,22 +300,15 @@ func TestDamagedRing(t *testing.T) {
 	r := start(t, config)
 	r.sign(t)
 	document := filepath.Join(config.KeysDir, "ring.json")
-	good, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(document, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	good := testkit.Need(os.ReadFile(document))(t)
+	testkit.Must(t, os.WriteFile(document, []byte("{}"), 0o600))
 	r.logged(t, "the ring of keys could not be read")
 	testkit.Eventually(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
 	announced := r.keys(t)
 	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
 		t.Error("a token was signed")
 	}
-	if err := os.WriteFile(document, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(document, good, 0o600))
 	testkit.Eventually(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
 	r.sign(t)
 }
@@ -389,9 +368,7 @@ func TestOldRingIsNotSignedWithAfterARestart(t *testing.T) {
 	if known, err := pastFile(config.PastFile).read(t.Context()); err != nil || len(known.Revoked) != 1 || known.Revoked[0].ID != stolen || known.Revoked[0].Reason != "stolen" {
 		t.Errorf("known is %+v, %v", known, err)
 	}
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.stop())
 
 	refused := func(want ...string) {
 		t.Helper()
@@ -407,9 +384,7 @@ func TestOldRingIsNotSignedWithAfterARestart(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Rename(config.KeysDir, config.KeysDir+"-newest"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(config.KeysDir, config.KeysDir+"-newest"))
 	refused("there are no keys")
 	if _, err := os.Stat(filepath.Join(config.KeysDir, "ring.json")); !os.IsNotExist(err) {
 		t.Errorf("there is a ring: %v", err)
@@ -418,17 +393,11 @@ func TestOldRingIsNotSignedWithAfterARestart(t *testing.T) {
 	refused("older ring", "key "+string(stolen)+" was revoked")
 
 	store, err := keystore.OpenDirectory(config.KeysDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ring, version, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ring.Resumed = &keys.Resuming{At: time.Now().UTC().Truncate(time.Second), Cause: keys.Cause{By: "operator", Reason: "the newest is lost"}}
-	if err := store.Save(t.Context(), ring, version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), ring, version))
 	again := start(t, config)
 	if kid := again.sign(t); kid == stolen {
 		t.Error("the revoked key signs again")
@@ -449,9 +418,7 @@ func TestDamagedPast(t *testing.T) {
 		// A ring always has keys, so the signer never writes a past without any.
 		"null", "{}", `{"published":null}`, `{"published":{}}`, `{"revoked":[]}`,
 	} {
-		if err := os.WriteFile(string(file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(string(file), []byte(text), 0o600))
 		if _, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), string(file)+" is damaged") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -461,9 +428,7 @@ func TestDamagedPast(t *testing.T) {
 // A link to a file that is gone is no missing file: the past is elsewhere.
 func TestPastBehindABrokenLink(t *testing.T) {
 	file := pastFile(filepath.Join(t.TempDir(), "past.json"))
-	if err := os.Symlink("away.json", string(file)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink("away.json", string(file)))
 	if known, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), string(file)) || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("%+v, %v", known, err)
 	}
@@ -473,20 +438,14 @@ func TestPastBehindABrokenLink(t *testing.T) {
 func TestPastInTheFolderOfKeys(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"keys/below", "elsewhere"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Join(dir, folder), 0o700))
 	}
 	for name, target := range map[string]string{
 		"linked": "keys", "linked-below": "keys/below", "linked.json": "keys/past.json", "keys/out.json": "../elsewhere/past.json", "around": "elsewhere",
 	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "keys", "past.json"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "keys", "past.json"), nil, 0o600))
 	for _, test := range []struct {
 		file, folder string
 		want         bool
@@ -513,18 +472,10 @@ func TestPastInTheFolderOfKeys(t *testing.T) {
 // copyKeys copies the files of a folder of keys, the ring last: keys that it does not name are of no use.
 func copyKeys(t *testing.T, to, from string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(from, "*.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Need(filepath.Glob(filepath.Join(from, "*.pem")))(t)
 	for _, file := range append(files, filepath.Join(from, "ring.json")) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Need(os.ReadFile(file))(t)
+		testkit.Must(t, os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o600))
 	}
 }
 

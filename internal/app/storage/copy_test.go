@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func run(t *testing.T, args ...string) (string, error) {
@@ -32,19 +33,11 @@ func run(t *testing.T, args ...string) (string, error) {
 // fill starts the etcd of a folder, puts an object into it, and stops it.
 func fill(t *testing.T, folder, object string) {
 	t.Helper()
-	etcd, err := storage.Start(t.Context(), folder, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	etcd := testkit.Need(storage.Start(t.Context(), folder, slog.New(slog.DiscardHandler)))(t)
 	defer etcd.Stop()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, Logger: zap.NewNop()}))(t)
 	defer func() { _ = client.Close() }()
-	if _, err := client.Put(t.Context(), defaultPrefix+"/workloadidentities/"+object, "{}"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.Put(t.Context(), defaultPrefix+"/workloadidentities/"+object, "{}")))
 }
 
 // Objects are copied from one embedded etcd to another, which must be empty.
@@ -63,9 +56,7 @@ func TestCopyBetweenFolders(t *testing.T) {
 // While an API server of Credence answers, nothing is copied: it would change the source, and not notice the target.
 func TestCopyIsRefusedWhileAServerAnswers(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "from")
-	if err := os.MkdirAll(filepath.Join(from, "data", "member"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(from, "data", "member"), 0o700))
 	code := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/authentication.gardener.cloud/v1alpha1" {
@@ -76,9 +67,7 @@ func TestCopyIsRefusedWhileAServerAnswers(t *testing.T) {
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "` + server.URL + `"}}], "contexts": [{"name": "a", "context": {"cluster": "c"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	args := []string{"--from", "embedded:" + from, "--to", "cluster", "--kubeconfig", kubeconfig}
 	if _, err := run(t, args...); err == nil || !strings.Contains(err.Error(), "an API server of Credence answers in this cluster") {
 		t.Errorf("%v", err)

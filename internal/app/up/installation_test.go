@@ -40,18 +40,13 @@ type laptop struct {
 func newLaptop(t *testing.T, env ...string) *laptop {
 	t.Helper()
 	// Its path is short: refusals abbreviate commands that name it.
-	root, err := os.MkdirTemp("", "up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testkit.Need(os.MkdirTemp("", "up"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	l := &laptop{
 		t: t, bin: filepath.Join(root, "bin"), dir: home.Dir(filepath.Join(root, "state")), port: freePorts(t),
 		events: filepath.Join(root, "events"), env: env,
 	}
-	if err := os.Mkdir(l.bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(l.bin, 0o755))
 	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery", "credence-image-credentials", "credence-node"} {
 		linkSelf(t, filepath.Join(l.bin, name))
 	}
@@ -77,9 +72,7 @@ func (l *laptop) clear() {
 func linkSelf(t *testing.T, path string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if os.Link(self, path) == nil {
 		return
 	}
@@ -87,9 +80,7 @@ func linkSelf(t *testing.T, path string) {
 	if err == nil {
 		err = os.WriteFile(path, content, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // freePorts returns the first of twenty ports. An installation uses fewer: this test keeps the last, which other tests

@@ -12,17 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The policies for group managed service accounts do with refusals as the webhook does. The last argument counts, as with flags.
 func TestActionsOfGMSAPolicies(t *testing.T) {
 	i := installation{dir: home.Dir(t.TempDir())}
-	if err := os.MkdirAll(filepath.Dir(i.authorityFile()), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(i.authorityFile(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(i.authorityFile()), 0o700))
+	testkit.Must(t, os.WriteFile(i.authorityFile(), nil, 0o600))
 	const flag = "--gmsa-enforcement="
 	for arguments, want := range map[string][]string{
 		"":                                 {"Deny"},
@@ -32,10 +29,7 @@ func TestActionsOfGMSAPolicies(t *testing.T) {
 		flag + "Audit " + flag + "Enforce": {"Deny"},
 	} {
 		i.extra = map[string][]string{"webhook": strings.Fields(arguments)}
-		loaded, err := i.loadManifests()
-		if err != nil {
-			t.Fatal(err)
-		}
+		loaded := testkit.Need(i.loadManifests())(t)
 		found := 0
 		for _, object := range loaded.objects {
 			if object.GetKind() != "ValidatingAdmissionPolicyBinding" || !strings.HasPrefix(object.GetName(), "credence-gmsa") {

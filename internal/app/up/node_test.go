@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestUpWithANode(t *testing.T) {
@@ -58,9 +60,7 @@ func TestUpWithImageRegistries(t *testing.T) {
 	l.mustFail([]string{"--image-registries: ", "no such file"}, l.upArguments("--detach", "--node", "--image-registries", registries)...)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(registries, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(registries, []byte(text), 0o600))
 	}
 	write("registries: [{images: registry.example.com, exchange: token-server}]")
 	l.mustFail([]string{"--image-registries: " + registries, "audiences"}, l.upArguments("--detach", "--node", "--image-registries", registries)...)
@@ -88,9 +88,7 @@ func TestUpWithAGuard(t *testing.T) {
 	} {
 		l.mustFail([]string{message}, l.upArguments(append([]string{"--detach"}, arguments...)...)...)
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	l.mustCall(l.upArguments("--detach", "--node", "--guard", "baseline", "--guard-allow", file)...)
 	if want := "node is guarded by " + filepath.Join(l.bin, "credence-node") + " with baseline and " + file; !slices.Contains(l.recordedEvents(), want) {
 		t.Errorf("events are %q, want also %q", l.recordedEvents(), want)
@@ -106,12 +104,8 @@ func TestDownClearsTheNodeOfAKilledUp(t *testing.T) {
 	l := newLaptop(t)
 	l.mustCall(l.upArguments("--detach", "--node")...)
 	pid, _, err := l.dir.Holder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	l.eventually("the supervisor has ended", func() error {
 		if _, held, _ := l.dir.Holder(); held {
 			return fmt.Errorf("%d still runs", pid)

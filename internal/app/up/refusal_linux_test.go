@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const nobody = 65534
@@ -16,9 +18,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("mounting a small file system needs root")
 	}
 	l := newLaptop(t)
-	if err := os.Mkdir(string(l.dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(l.dir), 0o700))
 	if err := syscall.Mount("tmpfs", string(l.dir), "tmpfs", 0, "size=4m"); err != nil {
 		t.Skipf("mounting a small file system is not allowed here: %v", err)
 	}
@@ -34,9 +34,7 @@ func TestTheDiskFillsUpWhileUpRuns(t *testing.T) {
 		t.Skip("mounting a small file system needs root")
 	}
 	l := newLaptop(t)
-	if err := os.Mkdir(string(l.dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(l.dir), 0o700))
 	if err := syscall.Mount("tmpfs", string(l.dir), "tmpfs", 0, "size=310m"); err != nil {
 		t.Skipf("mounting a small file system is not allowed here: %v", err)
 	}
@@ -45,17 +43,13 @@ func TestTheDiskFillsUpWhileUpRuns(t *testing.T) {
 	l.waitReady(f)
 	apiserver, _ := l.endpoints().Component("apiserver")
 	filler, err := os.Create(l.dir.Path("filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	chunk := make([]byte, 1<<20)
 	for err == nil {
 		_, err = filler.Write(chunk)
 	}
 	_ = filler.Close()
-	if err := syscall.Kill(apiserver.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(apiserver.PID, syscall.SIGKILL))
 	l.eventually("up reports the full disk", func() error {
 		if strings.Contains(f.output.String(), "apiserver ended (signal: killed): no space left on device: make room in "+string(l.dir)) {
 			return nil
@@ -75,9 +69,7 @@ func asNobody(t *testing.T, l *laptop) (output string, failed bool) {
 	}
 	root := filepath.Dir(string(l.dir))
 	for _, folder := range []string{root, filepath.Dir(root)} {
-		if err := os.Chmod(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(folder, 0o755))
 	}
 	command := l.command(l.upArguments()...)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -95,9 +87,7 @@ func TestUnwritableDir(t *testing.T) {
 
 func TestDirOfAnotherUser(t *testing.T) {
 	l := newLaptop(t)
-	if err := os.Mkdir(string(l.dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(l.dir), 0o755))
 	output, failed := asNobody(t, l)
 	if !failed || !strings.Contains(output, "belongs to user root and you are user nobody") {
 		t.Errorf("up in a directory of root prints %q", output)
@@ -109,9 +99,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		t.Skip("mounting a file system needs root")
 	}
 	l := newLaptop(t)
-	if err := os.Mkdir(string(l.dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(l.dir), 0o700))
 	if err := syscall.Mount("tmpfs", string(l.dir), "tmpfs", syscall.MS_RDONLY, ""); err != nil {
 		t.Skipf("mounting a file system is not allowed here: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each start that cannot succeed reports in one line what is wrong and what to do, and leaves nothing running.
@@ -16,14 +18,9 @@ func TestBusyPort(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []int{0, 1, 2, 3, 9} {
 		l := newLaptop(t)
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", l.port+offset))
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := testkit.Need(net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", l.port+offset)))(t)
 		l.mustFail([]string{fmt.Sprintf("port %d of 127.0.0.1", l.port+offset), fmt.Sprintf("pid %d", os.Getpid()), "--port"}, l.upArguments()...)
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, listener.Close())
 		l.nothingRuns()
 		if l.dir.Exists() {
 			t.Error("a start that was refused has bound the directory to its port")
@@ -35,9 +32,7 @@ func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"credence-devcluster", "credence-server", "credence-discovery"} {
 		l := newLaptop(t)
-		if err := os.Remove(filepath.Join(l.bin, program)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(filepath.Join(l.bin, program)))
 		l.mustFail([]string{program, l.bin, "PATH", "make build"}, l.upArguments()...)
 		if _, err := os.Stat(string(l.dir)); err == nil {
 			t.Errorf("a start without %s has made %s", program, l.dir)
@@ -70,9 +65,7 @@ func TestImpossiblePort(t *testing.T) {
 func TestDirIsAFile(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	if err := os.WriteFile(string(l.dir), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(string(l.dir), nil, 0o600))
 	l.mustFail([]string{string(l.dir), "is a file", "--dir"}, l.upArguments()...)
 	l.mustFail([]string{string(l.dir), "is a file", "--dir"}, l.upArguments("--detach")...)
 }
@@ -80,12 +73,8 @@ func TestDirIsAFile(t *testing.T) {
 func TestDirOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	if err := os.Mkdir(string(l.dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(l.dir.Path("thesis.txt"), []byte("words"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(l.dir), 0o755))
+	testkit.Must(t, os.WriteFile(l.dir.Path("thesis.txt"), []byte("words"), 0o644))
 	l.mustFail([]string{string(l.dir), "thesis.txt", "--dir"}, l.upArguments()...)
 	info, err := os.Stat(string(l.dir))
 	if err != nil || info.Mode().Perm() != 0o755 {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // TestTheCommandsToTryWorkWhenPasted runs them with a kubectl and a credence that print what they are given.
@@ -20,9 +21,7 @@ func TestTheCommandsToTryWorkWhenPasted(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"kubectl", "credence"} {
 		script := "#!/bin/sh\necho " + name + "\nfor a; do echo \"[$a]\"; done\n[ -t 0 ] || cat\n"
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
 	}
 	arguments := os.Args
 	defer func() { os.Args = arguments }()
@@ -30,13 +29,9 @@ func TestTheCommandsToTryWorkWhenPasted(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
 	config, err := home.NewConfig(home.DefaultPort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var out bytes.Buffer
-	if err := writeSummary(&out, installation{dir: home.Dir(filepath.Join(folder, "Bob's $HOME")), config: config}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, writeSummary(&out, installation{dir: home.Dir(filepath.Join(folder, "Bob's $HOME")), config: config}))
 	_, commands, _ := strings.Cut(out.String(), "Try next:\n")
 	command := exec.Command("/bin/sh", "-c", commands)
 	command.Env = []string{"PATH=" + bin + ":/bin:/usr/bin"}

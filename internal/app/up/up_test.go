@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/internal/app/up/process"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
@@ -48,9 +49,7 @@ func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
 	checkKubeconfig(t, l)
 	l.waitHealthy()
 
-	if err := first.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, first.Process.Signal(syscall.SIGINT))
 	if err := l.waitEnd(first); err != nil {
 		t.Errorf("up ended with %v after Ctrl-C\n%s", err, first.output)
 	}
@@ -81,9 +80,7 @@ func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
 	if times.Kind != "warm" || len(times.Parts) < 6 {
 		t.Errorf("startup.json is %+v, want a warm start with every part", times)
 	}
-	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, second.Process.Signal(syscall.SIGTERM))
 	if err := l.waitEnd(second); err != nil {
 		t.Errorf("up ended with %v after SIGTERM", err)
 	}
@@ -94,10 +91,7 @@ func checkModes(t *testing.T, l *laptop) {
 	t.Helper()
 	got := map[string]fs.FileMode{}
 	for _, name := range []string{".", "kubeconfig", "endpoints.json", "pki/apiserver/tls.key", "pki/apiserver/client.key", "pki/discovery/kubeconfig"} {
-		info, err := os.Stat(l.dir.Path(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := testkit.Need(os.Stat(l.dir.Path(name)))(t)
 		got[name] = info.Mode().Perm()
 	}
 	want := map[string]fs.FileMode{
@@ -111,10 +105,7 @@ func checkModes(t *testing.T, l *laptop) {
 
 func checkKubeconfig(t *testing.T, l *laptop) {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(l.dir.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Need(clientcmd.LoadFromFile(l.dir.Kubeconfig()))(t)
 	if config.CurrentContext != "credence" {
 		t.Errorf("current context is %q, want credence", config.CurrentContext)
 	}
@@ -190,9 +181,7 @@ func TestCtrlCDuringTheStart(t *testing.T) {
 				}
 				return errors.New(f.output.String())
 			})
-			if err := f.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, f.Process.Signal(syscall.SIGINT))
 			if err := l.waitEnd(f); err == nil || !strings.Contains(f.output.String(), "Error: interrupted") {
 				t.Errorf("up ended with %v\n%s", err, f.output)
 			}
@@ -207,9 +196,7 @@ func TestTheSecondCtrlCKills(t *testing.T) {
 	f := l.startUp()
 	l.waitReady(f)
 	interrupted := time.Now()
-	if err := f.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Process.Signal(syscall.SIGINT))
 	l.eventually("up is stopping", func() error {
 		if strings.Contains(f.output.String(), "once more") {
 			return nil
@@ -217,9 +204,7 @@ func TestTheSecondCtrlCKills(t *testing.T) {
 		return errors.New(f.output.String())
 	})
 	names := componentNames(l.dir)
-	if err := f.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Process.Signal(syscall.SIGINT))
 	late := time.Since(interrupted) >= stopGrace // the machine has stalled, and the first Ctrl-C was enough
 	if !late && !slices.Contains(names, "discovery") {
 		t.Errorf("discovery was stopped by the first Ctrl-C: %v", names)
@@ -240,9 +225,7 @@ func TestAKilledComponentIsStartedAgain(t *testing.T) {
 	l.waitReady(f)
 	for _, name := range []string{"apiserver", "devcluster"} {
 		before, _ := l.endpoints().Component(name)
-		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, syscall.Kill(before.PID, syscall.SIGKILL))
 		l.eventually(name+" is ready again", func() error {
 			if strings.Contains(f.output.String(), name+" is ready again") {
 				return nil
@@ -271,9 +254,7 @@ func TestStatusNamesThePartThatDoesNotRun(t *testing.T) {
 	l.waitReady(f)
 	discovery, _ := l.endpoints().Component("discovery")
 	// A stopped process is alive, and answers nothing.
-	if err := syscall.Kill(discovery.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(discovery.PID, syscall.SIGSTOP))
 	l.eventually("status names discovery alone", func() error {
 		// A machine that stalls makes other parts late as well.
 		output, err := l.call("status", "--dir", string(l.dir))
@@ -282,9 +263,7 @@ func TestStatusNamesThePartThatDoesNotRun(t *testing.T) {
 		}
 		return fmt.Errorf("%v: %s", err, output)
 	})
-	if err := syscall.Kill(discovery.PID, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(discovery.PID, syscall.SIGCONT))
 	l.waitHealthy()
 }
 
@@ -294,9 +273,7 @@ func TestAKilledSupervisorLeavesNothing(t *testing.T) {
 	f := l.startUp()
 	l.waitReady(f)
 	before := l.endpoints()
-	if err := f.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Process.Kill())
 	if err := l.waitEnd(f); err == nil {
 		t.Fatal("a killed process ended well")
 	}
@@ -319,9 +296,7 @@ func orphan(t *testing.T, l *laptop) {
 	command := l.command()
 	command.Path = l.bin + "/credence-devcluster"
 	command.Args = []string{command.Path, "--dir", l.dir.Path("devcluster"), "--port", fmt.Sprint(l.port)}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.Start())
 	go func() { _ = command.Wait() }()
 	l.eventually("the orphan listens", func() error {
 		if listens(fmt.Sprint(l.port)) {
@@ -358,13 +333,9 @@ func TestDiscoveryIsVerifiedByTheAuthority(t *testing.T) {
 	l := newLaptop(t)
 	l.mustCall(l.upArguments("--detach")...)
 	authority, err := os.ReadFile(l.dir.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	client, err := webClient(authority)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	client.Timeout = patience
 	body, err := fetch(t.Context(), client, l.endpoints().Issuer.ConfigurationURL())
 	if err != nil || !strings.Contains(string(body), string(l.endpoints().Issuer)) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/credence-id/credence/internal/app/up/progress"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestFewInotifyInstances(t *testing.T) {
@@ -33,9 +34,7 @@ func TestFewInotifyInstances(t *testing.T) {
 // A start reports that too few are left, and goes on.
 func TestAStartReportsFewInotifyInstances(t *testing.T) {
 	l := newLaptop(t)
-	if err := l.dir.Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.dir.Prepare())
 	var shown bytes.Buffer
 	r := &run{
 		installation: installation{dir: l.dir}, tracker: progress.NewTracker(progress.NewLines(&shown), time.Now),

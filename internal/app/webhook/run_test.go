@@ -70,9 +70,7 @@ func start(t *testing.T, a *certifier, change func(*Config)) string {
 	go func() { stopped <- p.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			t.Errorf("run: %v", err)
-		}
+		testkit.Expect(t, <-stopped, "run")
 	})
 	return "https://" + p.reviews.Address().String()
 }

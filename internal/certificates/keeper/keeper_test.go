@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/credence-id/credence/internal/certificates"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // api holds Secrets and one webhook configuration, and has what was written in its order.
@@ -82,20 +83,14 @@ func newKeeper(t *testing.T, a *api) *Keeper {
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "credence-webhook"},
 		"webhooks": []any{map[string]any{"name": "x", "clientConfig": map[string]any{"url": "https://192.0.2.1"}}},
 	}
-	wanted, err := certificates.All([]string{"credence-webhook"}, certificates.Hosts{Namespace: "credence-system", ClusterDomain: "cluster.local"}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := testkit.Need(certificates.All([]string{"credence-webhook"}, certificates.Hosts{Namespace: "credence-system", ClusterDomain: "cluster.local"}, time.Hour))(t)
 	config := &rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	k, err := New(Needs{
+	k := testkit.Need(New(Needs{
 		Namespace: "credence-system", Secrets: corev1client.NewForConfigOrDie(config).Secrets("credence-system"), Objects: dynamic.NewForConfigOrDie(config),
 		Events: &record.FakeRecorder{}, Wanted: wanted, Settings: certificates.Settings{AuthorityLifetime: 3 * time.Hour, Overlap: time.Minute},
 		Now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }, Random: rand.Reader,
 		Recorder: NewRecorder(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return k
 }
 
@@ -103,15 +98,11 @@ func TestABundleIsWrittenBeforeACertificate(t *testing.T) {
 	a := &api{}
 	k := newKeeper(t, a)
 	k.leads.Store(true)
-	if _, err := k.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(k.pass(t.Context())))
 	if want := []string{"credence-ca", "credence-webhook", "credence-webhook-tls"}; !slices.Equal(a.written, want) {
 		t.Errorf("written: %v, want %v", a.written, want)
 	}
-	if err := k.Ready(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, k.Ready())
 }
 
 // A Secret that cannot be read is not a missing one, and a replica that does not lead writes nothing.

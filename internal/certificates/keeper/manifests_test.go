@@ -17,14 +17,12 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/certificates"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func manifests(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.ReviewPaths, deploy.Registration, deploy.Certificates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.ReviewPaths, deploy.Registration, deploy.Certificates))(t)
 	return objects
 }
 
@@ -67,9 +65,7 @@ func TestRightsAreForWhatIsWritten(t *testing.T) {
 		switch {
 		case slices.Contains([]string{"credence:registration", "credence:certificates"}, object.GetName()) && strings.HasSuffix(object.GetKind(), "Role"):
 			role := &rbacv1.ClusterRole{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
 			for _, rule := range role.Rules {
 				for _, name := range rule.ResourceNames {
 					if rule.Resources[0] != "leases" {

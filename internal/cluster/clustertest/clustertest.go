@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Cluster is one cluster.
@@ -64,16 +65,10 @@ type server struct {
 // Open serves a cluster until the test ends.
 func Open(t testing.TB, c Cluster) *cluster.API {
 	t.Helper()
-	handler, err := Handler(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := testkit.Need(Handler(c))(t)
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
-	api, err := cluster.New(&rest.Config{Host: listener.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: listener.URL, QPS: -1}))(t)
 	return api
 }
 

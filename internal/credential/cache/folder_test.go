@@ -15,14 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func open(t *testing.T) *cache.Folder {
 	t.Helper()
-	folder, err := cache.Open(filepath.Join(t.TempDir(), "made", "here"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := testkit.Need(cache.Open(filepath.Join(t.TempDir(), "made", "here")))(t)
 	t.Cleanup(func() { _ = folder.Close() })
 	return folder
 }
@@ -36,9 +34,7 @@ func TestNameIsTheSumOfTheCanonicalKey(t *testing.T) {
 	if !strings.HasPrefix(string(got), want) {
 		t.Errorf("name %s, want %s…", got, want)
 	}
-	if _, err := cache.ParseName(string(got)); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(cache.ParseName(string(got))))
 	for _, bad := range []string{"", "../x", string(got)[1:], strings.ToUpper(string(got)), string(got) + ".tmp"} {
 		if _, err := cache.ParseName(bad); err == nil {
 			t.Errorf("%q is taken for a name", bad)
@@ -81,9 +77,7 @@ func TestFolderThatOthersCanUseIsRefused(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")
-			if err := c.make(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.make(path))
 			_, err := cache.Open(path)
 			if !errors.Is(err, cache.ErrUnsafe) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("open: %v, want ErrUnsafe with %q", err, c.want)
@@ -95,12 +89,8 @@ func TestFolderThatOthersCanUseIsRefused(t *testing.T) {
 // The opened folder stays in use: a folder that is put in its place is not written to.
 func TestFolderThatIsReplacedIsNotFollowed(t *testing.T) {
 	folder := open(t)
-	if err := os.Rename(folder.Path(), folder.Path()+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(folder.Path(), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(folder.Path(), folder.Path()+".old"))
+	testkit.Must(t, os.Mkdir(folder.Path(), 0o777))
 	write(t, folder, name("a"), "content")
 	if entries, err := os.ReadDir(folder.Path()); err != nil || len(entries) != 0 {
 		t.Errorf("the folder in its place holds %v, %v", entries, err)
@@ -131,9 +121,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			folder := open(t)
 			path := filepath.Join(folder.Path(), string(name("a")))
-			if err := put(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, put(path))
 			if _, err := folder.Read(name("a")); !errors.Is(err, cache.ErrForeign) {
 				t.Fatalf("read: %v, want ErrForeign", err)
 			}
@@ -145,9 +133,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if data, err := folder.Read(name("a")); err != nil || string(data) != "mine" {
 				t.Errorf("after it was replaced: %q, %v", data, err)
 			}
@@ -165,16 +151,11 @@ func TestNamesAreOfWhatIsKeptOnly(t *testing.T) {
 		folder.Mark(name(n), "a client")
 	}
 	for _, file := range []string{"README", string(name("a")) + ".tmp", string(name("killed")) + ".tmp", string(name("nothing")) + ".lock"} {
-		if err := os.WriteFile(filepath.Join(folder.Path(), file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder.Path(), file), nil, 0o600))
 	}
 	want := []cache.Name{name("a"), name("b"), name("killed")}
 	slices.Sort(want)
-	got, err := folder.Names()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(folder.Names())(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}

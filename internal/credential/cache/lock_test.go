@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const holderFolder = "CACHE_TEST_HOLDER_FOLDER"
@@ -40,16 +41,10 @@ func TestKilledHolder(t *testing.T) {
 	folder := open(t)
 	holder := exec.CommandContext(t.Context(), os.Args[0])
 	holder.Env = append(os.Environ(), holderFolder+"="+folder.Path())
-	if _, err := holder.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(holder.StdinPipe()))
 	output, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, holder.Start())
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil || line != "locked <nil>\n" {
 		t.Fatalf("the holder printed %q, %v", line, err)
@@ -60,13 +55,9 @@ func TestKilledHolder(t *testing.T) {
 		if pid != holder.Process.Pid {
 			t.Errorf("the reported holder is %d, want %d", pid, holder.Process.Pid)
 		}
-		if err := holder.Process.Kill(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, holder.Process.Kill())
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lock.Release()
 	_ = holder.Wait() // it was killed
 	if told != 1 {
@@ -103,14 +94,10 @@ func TestLockIsExclusiveWhileItsFileIsRemoved(t *testing.T) {
 					t.Error("two have the lock")
 					return
 				}
-				if err := lock.Write([]byte("content")); err != nil {
-					t.Error(err)
-				}
+				testkit.Expect(t, lock.Write([]byte("content")))
 				inside.Unlock()
 				if i%2 == 0 {
-					if err := lock.Remove(); err != nil {
-						t.Error(err)
-					}
+					testkit.Expect(t, lock.Remove())
 				} else {
 					lock.Release()
 				}
@@ -123,12 +110,8 @@ func TestLockIsExclusiveWhileItsFileIsRemoved(t *testing.T) {
 func TestWhatCannotBeALockIsRefused(t *testing.T) {
 	folder := open(t)
 	target := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(target, filepath.Join(folder.Path(), string(name("a"))+".lock")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(target, []byte("precious"), 0o600))
+	testkit.Must(t, os.Symlink(target, filepath.Join(folder.Path(), string(name("a"))+".lock")))
 	if _, err := folder.Lock(t.Context(), name("a"), cache.Wait{}); !errors.Is(err, cache.ErrForeign) {
 		t.Errorf("lock: %v, want ErrForeign", err)
 	}

@@ -12,14 +12,12 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func lock(t *testing.T, folder *cache.Folder, name cache.Name) *cache.Lock {
 	t.Helper()
-	lock, err := folder.Lock(t.Context(), name, cache.Wait{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testkit.Need(folder.Lock(t.Context(), name, cache.Wait{}))(t)
 	t.Cleanup(lock.Release)
 	return lock
 }
@@ -27,9 +25,7 @@ func lock(t *testing.T, folder *cache.Folder, name cache.Name) *cache.Lock {
 func write(t *testing.T, folder *cache.Folder, name cache.Name, content string) {
 	t.Helper()
 	lock := lock(t, folder, name)
-	if err := lock.Write([]byte(content)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lock.Write([]byte(content)))
 	lock.Release()
 }
 
@@ -38,9 +34,7 @@ func TestLeftoverOfAKilledWriter(t *testing.T) {
 	folder := open(t)
 	write(t, folder, name("a"), "old")
 	leftover := filepath.Join(folder.Path(), string(name("a"))+".tmp")
-	if err := os.WriteFile(leftover, []byte("new, but h"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(leftover, []byte("new, but h"), 0o600))
 	if data, err := folder.Read(name("a")); err != nil || string(data) != "old" {
 		t.Fatalf("read %q, %v", data, err)
 	}
@@ -58,22 +52,16 @@ func TestReservedRoomIsNotContent(t *testing.T) {
 	folder := open(t)
 	lock := lock(t, folder, name("a"))
 	for _, content := range []string{strings.Repeat("long", 1000), "short"} {
-		if err := lock.Reserve(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, lock.Reserve())
 		if info, err := os.Stat(filepath.Join(folder.Path(), string(name("a"))+".tmp")); err != nil || info.Size() < 64<<10 {
 			t.Fatalf("reserved: %v, %v", info, err)
 		}
-		if err := lock.Write([]byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, lock.Write([]byte(content)))
 		if data, err := folder.Read(name("a")); err != nil || string(data) != content {
 			t.Errorf("read %d bytes, %v, want %d", len(data), err, len(content))
 		}
 	}
-	if err := lock.Reserve(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lock.Reserve())
 	lock.Release()
 	if entries, err := os.ReadDir(folder.Path()); err != nil || len(entries) != 2 {
 		t.Errorf("after the lock the folder holds %v, %v; want the content and the lock", entries, err)
@@ -84,15 +72,11 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	folder := open(t)
 	write(t, folder, name("a"), "content")
 	folder.Mark(name("a"), "a client")
-	if err := lock(t, folder, name("a")).Remove(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lock(t, folder, name("a")).Remove())
 	if entries, err := os.ReadDir(folder.Path()); err != nil || len(entries) != 0 {
 		t.Errorf("the folder holds %v, %v", entries, err)
 	}
-	if err := lock(t, folder, name("a")).Remove(); err != nil {
-		t.Errorf("remove what is not there: %v", err)
-	}
+	testkit.Expect(t, lock(t, folder, name("a")).Remove(), "remove what is not there")
 }
 
 func TestMarks(t *testing.T) {

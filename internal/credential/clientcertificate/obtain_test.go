@@ -22,6 +22,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var interactive = credential.ExecInfo{APIVersion: credential.V1, Interactive: true}
@@ -29,10 +30,7 @@ var interactive = credential.ExecInfo{APIVersion: credential.V1, Interactive: tr
 // leaf is the certificate of a credential, whose key must be its own.
 func leaf(t *testing.T, c credential.Credential) *x509.Certificate {
 	t.Helper()
-	pair, err := tls.X509KeyPair(c.CertificatePEM, []byte(c.KeyPEM.Reveal()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Need(tls.X509KeyPair(c.CertificatePEM, []byte(c.KeyPEM.Reveal())))(t)
 	return pair.Leaf
 }
 
@@ -41,10 +39,7 @@ func TestCertificateAfterApproval(t *testing.T) {
 	source := cluster.source(clientcertificate.Settings{Groups: []string{"ops", "developers", "ops"}, Duration: time.Hour})
 	cluster.at(100*time.Second, cluster.approve)
 	client := client{info: interactive}
-	got, err := client.obtain(t, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(client.obtain(t, source))(t)
 	if len(cluster.created) != 1 {
 		t.Fatalf("created %q", cluster.created)
 	}
@@ -97,9 +92,7 @@ func TestRetryFindsItsOwnRequest(t *testing.T) {
 	cluster.approve()
 	asked := cluster.asked
 	got, err := client.obtain(t, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	leaf(t, got)
 	if len(cluster.created) != 1 || len(client.kept) != 1 || cluster.asked != asked+1 {
 		t.Errorf("created %q, %d keys, called %d times", cluster.created, len(client.kept), cluster.asked-asked)
@@ -237,9 +230,7 @@ func TestMomentWithoutTheClusterDoesNotEndTheWait(t *testing.T) {
 	cluster.at(20*time.Second, func() { cluster.failure = nil })
 	cluster.at(30*time.Second, cluster.approve)
 	client := client{info: interactive}
-	if _, err := client.obtain(t, cluster.source(clientcertificate.Settings{})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.obtain(t, cluster.source(clientcertificate.Settings{}))))
 	if shown := client.screen.text.String(); strings.Count(shown, "trying again") != 1 {
 		t.Errorf("shown %q", shown)
 	}
@@ -255,9 +246,7 @@ func TestApprovalIsTold(t *testing.T) {
 		}
 	})
 	client := client{info: interactive}
-	if _, err := client.obtain(t, cluster.source(clientcertificate.Settings{})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.obtain(t, cluster.source(clientcertificate.Settings{}))))
 	if shown := client.screen.text.String(); strings.Count(shown, "is approved. Waiting for signer kubernetes.io/kube-apiserver-client.\n") != 1 {
 		t.Errorf("shown %q", shown)
 	}
@@ -270,9 +259,7 @@ func TestRenewalBeforeTheEnd(t *testing.T) {
 	cluster.at(time.Second, cluster.approve)
 	client := client{info: interactive}
 	first, err := client.obtain(t, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cluster.advance(51 * time.Minute)
 	pauses := cluster.pauses
 	again, err := client.obtain(t, source)

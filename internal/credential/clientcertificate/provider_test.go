@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // notices is a Terminal for several at once.
@@ -55,9 +56,7 @@ func TestOneRequestForAll(t *testing.T) {
 	for range cap(keys) {
 		all.Go(func() {
 			got, err := provider.Serve(t.Context(), source, interactive)
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, err)
 			keys <- got.KeyPEM.Reveal()
 		})
 	}
@@ -91,10 +90,7 @@ func TestRenewalsByTheProvider(t *testing.T) {
 	pauses := -1
 	approved := 1
 	for range 24 * 60 {
-		got, err := provider.Serve(t.Context(), source, interactive)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Need(provider.Serve(t.Context(), source, interactive))(t)
 		if pauses < 0 {
 			pauses = cluster.pauses
 		}
@@ -123,10 +119,7 @@ func TestRenewalThatNobodyApproves(t *testing.T) {
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
 	provider, terminal := provider(t, cluster, source)
 	cluster.at(time.Second, cluster.approve)
-	first, err := provider.Serve(t.Context(), source, interactive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Need(provider.Serve(t.Context(), source, interactive))(t)
 	end := leaf(t, first).NotAfter
 	cluster.advance(end.Sub(cluster.clock()) - 9*time.Minute)
 	terminal.take()
@@ -154,10 +147,7 @@ func TestRenewalThatIsDenied(t *testing.T) {
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
 	provider, terminal := provider(t, cluster, source)
 	cluster.at(time.Second, cluster.approve)
-	first, err := provider.Serve(t.Context(), source, interactive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Need(provider.Serve(t.Context(), source, interactive))(t)
 	cluster.advance(51 * time.Minute)
 	for i := range 2 {
 		got, err := provider.Serve(t.Context(), source, interactive)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // inDevice is where the refusal of a key in a device leads.
@@ -51,10 +52,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 
 func TestKeyHoldsWhatDecides(t *testing.T) {
 	key := func(s clientcertificate.Settings, server string) map[string]string {
-		source, err := clientcertificate.New(s, kubeconfig.Access{Server: server, User: "asker"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testkit.Need(clientcertificate.New(s, kubeconfig.Access{Server: server, User: "asker"}, nil))(t)
 		return source.Key()
 	}
 	jane := clientcertificate.Settings{User: "jane", Groups: []string{"b", "a"}, Duration: time.Hour}

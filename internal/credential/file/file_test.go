@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/file"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -33,9 +34,7 @@ func (silent) OpenURL(string) error                { return nil }
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // As the kubelet renews it: behind two links, one of which is replaced.
@@ -44,18 +43,12 @@ func TestProjectedTokenIsReadAnewForEachAsk(t *testing.T) {
 	path := filepath.Join(dir, "token")
 	for i, expires := range []time.Time{noon.Add(time.Hour), noon.Add(2 * time.Hour)} {
 		version := filepath.Join(dir, fmt.Sprintf("..version%d", i))
-		if err := os.Mkdir(version, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(version, 0o700))
 		put(t, filepath.Join(version, "token"), jwt(expires)+"\n")
 		_ = os.Remove(filepath.Join(dir, "..data"))
-		if err := os.Symlink(version, filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(version, filepath.Join(dir, "..data")))
 		if i == 0 {
-			if err := os.Symlink(filepath.Join("..data", "token"), path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Symlink(filepath.Join("..data", "token"), path))
 		}
 		folder := filepath.Join(dir, "cache")
 		provider := credential.Provider{Folder: folder, Now: func() time.Time { return noon }, Terminal: silent{t}, Margin: -1}

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A full disk leaves the last token in the file, and the next one is written when there is room.
@@ -22,9 +24,7 @@ func TestFullDisk(t *testing.T) {
 	filler := filepath.Join(folder, "filler")
 	fill := func() {
 		file, err := os.Create(filler)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for err == nil {
 			_, err = file.Write(make([]byte, 4096))
 		}
@@ -42,16 +42,12 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("at %s the file has %q", w.now, w.content())
 		}
 	}
-	if err := w.run(time.Hour, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.run(time.Hour, 0))
 	w.shown("no space left on device")
 	if w.content() == first || w.content() != w.last.Token.Reveal() || w.issued != 2 {
 		t.Errorf("the file has %q after %d tokens", w.content(), w.issued)
 	}
-	if err := syscall.Mount("", folder, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mount("", folder, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	if err := w.run(time.Hour, 0); err == nil {
 		t.Error("a folder that cannot be written is taken")
 	}

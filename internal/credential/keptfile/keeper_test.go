@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/keptfile"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var (
@@ -140,9 +141,7 @@ func TestAValidTokenAtAnyTime(t *testing.T) {
 			w := newWorld(t)
 			c.change(w)
 			w.each = w.valid
-			if err := w.run(24*time.Hour, c.lead); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.run(24*time.Hour, c.lead))
 			if w.issued < c.least || w.issued > c.most || w.ready != w.issued || w.attempts != w.issued {
 				t.Errorf("%d tokens in a day by %d attempts, written %d times", w.issued, w.attempts, w.ready)
 			}
@@ -161,9 +160,7 @@ func TestAValidTokenAtAnyTime(t *testing.T) {
 // A stored token is in the file at once, also if it is to be replaced soon.
 func TestAStoredTokenIsServedFirst(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.get(t.Context(), begin); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.get(t.Context(), begin)))
 	w.now = begin.Add(55 * time.Minute)
 	stored := w.last.Token
 	w.fail = func() error {
@@ -194,9 +191,7 @@ func TestAnOutage(t *testing.T) {
 		return nil
 	}
 	w.each = func() { _ = w.content() } // an expired token stays
-	if err := w.run(4*time.Hour, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.run(4*time.Hour, 0))
 	if w.issued < 2 || w.obtained.Before(ends) {
 		t.Errorf("%d tokens, the last one at %s", w.issued, w.obtained)
 	}
@@ -254,9 +249,7 @@ func TestClocksThatJump(t *testing.T) {
 					replaced = w.obtained
 				}
 			}
-			if err := w.run(time.Hour, 0); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.run(time.Hour, 0))
 			if replaced.IsZero() || replaced.After(jumped.Add(15*time.Second)) {
 				t.Errorf("the clock jumped to %s, and the token was replaced at %s", jumped, replaced)
 			}
@@ -267,12 +260,8 @@ func TestClocksThatJump(t *testing.T) {
 func TestWhatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	folder := filepath.Dir(w.path)
-	if err := os.Mkdir(filepath.Join(folder, "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("elsewhere", filepath.Join(folder, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(folder, "folder"), 0o700))
+	testkit.Must(t, os.Symlink("elsewhere", filepath.Join(folder, "link")))
 	for name, want := range map[string]error{"missing/token": os.ErrNotExist, "folder": keptfile.ErrNotAFile, "link": keptfile.ErrNotAFile} {
 		w.path = filepath.Join(folder, name)
 		if err := w.run(time.Hour, 0); !errors.Is(err, want) || w.attempts > 0 {
@@ -290,12 +279,8 @@ func TestTwoKeepersOfOneFile(t *testing.T) {
 			t.Errorf("a second keeper: %v", err)
 		}
 	}
-	if err := w.run(time.Minute, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.run(time.Minute, 0); err != nil {
-		t.Errorf("after the first has ended: %v", err)
-	}
+	testkit.Must(t, w.run(time.Minute, 0))
+	testkit.Expect(t, second.run(time.Minute, 0), "after the first has ended")
 }
 
 // A process that is killed while it writes leaves a file with a secret in it. The next one removes it, and nothing of others.
@@ -303,13 +288,9 @@ func TestWhatAKilledProcessLeft(t *testing.T) {
 	w := newWorld(t)
 	folder := filepath.Dir(w.path)
 	for _, name := range []string{".tmp-token-123", ".tmp-token-a-123", ".tmp-other-123"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte("half"), 0o600))
 	}
-	if err := w.run(time.Minute, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.run(time.Minute, 0))
 	entries, err := os.ReadDir(folder)
 	var names []string
 	for _, entry := range entries {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestLogInByBrowser(t *testing.T) {
@@ -60,9 +61,7 @@ func TestLogInByBrowser(t *testing.T) {
 	}
 
 	asked, err := url.Parse(term.opened[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	query := asked.Query()
 	back, err := url.Parse(query.Get("redirect_uri"))
 	if err != nil || back.Hostname() != "127.0.0.1" || back.Path != "/callback" {
@@ -88,10 +87,7 @@ func TestEveryLoginIsUnlikeAllOthers(t *testing.T) {
 		if g := obtain(t, s, term, nil, true); g.err != nil {
 			t.Fatal(g.err)
 		}
-		asked, err := url.Parse(term.opened[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		asked := testkit.Need(url.Parse(term.opened[0]))(t)
 		for _, name := range []string{"state", "nonce", "code_challenge"} {
 			text := asked.Query().Get(name)
 			if len(text) < 43 || seen[text] {
@@ -198,9 +194,7 @@ func TestOneAnswerIsTaken(t *testing.T) {
 	p.Behave(oidctest.Behavior{Take: func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/token" {
 			page, err := browser.Open(address)
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, err)
 			second <- page
 		}
 		return false
@@ -259,9 +253,7 @@ func TestTheClientGoesAway(t *testing.T) {
 func TestWhereItListens(t *testing.T) {
 	p := oidctest.Start(t, start)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = busy.Close() }()
 	busyPort := busy.Addr().(*net.TCPAddr).Port
 

@@ -12,15 +12,14 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var _ credential.Source = (*oidc.Source)(nil)
 
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	good := oidc.Config{Settings: settings.Settings{Issuer: "https://login.example.com/realms/one", ClientID: "kubernetes"}}
-	if _, err := oidc.New(good); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(oidc.New(good)))
 	for want, change := range map[string]func(*oidc.Config){
 		"no issuer":           func(c *oidc.Config) { c.Issuer = "" },
 		"must be https":       func(c *oidc.Config) { c.Issuer = "http://login.example.com" },
@@ -54,9 +53,7 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 	p := oidctest.Start(t, start)
 	missing := filepath.Join(t.TempDir(), "missing")
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(empty, nil, 0o600))
 	for want, change := range map[string]func(*oidc.Config){
 		"secret of the client": func(c *oidc.Config) { c.ClientSecretFile = missing },
 		"no such file":         func(c *oidc.Config) { c.CAFile = missing },
@@ -162,9 +159,7 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 		told := func() int { return strings.Count(strings.Join(screen.notices, "\n"), "no refresh token") }
 		log := func(serve func() error) {
 			t.Helper()
-			if err := serve(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, serve())
 		}
 		clients := func() error { _, err := provider.Serve(t.Context(), newSource(t, p, test.change), info); return err }
 		log(clients)

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // deviceLogin logs in by device code. before is called before each wait, with its number from 1 on; the clock then moves on.
@@ -34,9 +35,7 @@ func deviceLogin(t *testing.T, p *oidctest.Provider, flow settings.Flow, before 
 // enter enters the code that the first device was given.
 func enter(t *testing.T, p *oidctest.Provider) {
 	t.Helper()
-	if err := p.Browser(t, "alice").Enter("USER-000002"); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, p.Browser(t, "alice").Enter("USER-000002"))
 }
 
 const second = time.Second

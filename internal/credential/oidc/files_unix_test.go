@@ -13,15 +13,14 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // To open a pipe is to wait for its writer, perhaps without end, and with the lock that others wait for.
 func TestPipesAreNotRead(t *testing.T) {
 	p := oidctest.Start(t, time.Now())
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mkfifo(pipe, 0o600))
 	for name, change := range map[string]func(*oidc.Config){
 		"secret":      func(c *oidc.Config) { c.ClientSecretFile = pipe },
 		"authorities": func(c *oidc.Config) { c.CAFile = pipe },
@@ -46,9 +45,7 @@ func TestPipesAreNotRead(t *testing.T) {
 func TestClientSecretThatOthersCanReadIsRefused(t *testing.T) {
 	p := oidctest.Start(t, start)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("hunter2"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(secret, []byte("hunter2"), 0o644))
 	source := newSource(t, p, func(c *oidc.Config) { c.ClientSecretFile = secret })
 	wantError(t, obtain(t, source, &terminal{}, nil, true).err, "outage", "others have access")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // clients lets eight client processes request the credential of a folder at once, and returns their results.
@@ -40,10 +41,7 @@ func TestEightClients(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "kept")
 	screen, _ := person(t, p.Browser(t, "alice"))
 
-	first, err := clients(t, p, folder, screen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Need(clients(t, p, folder, screen))(t)
 	if len(screen.opened) != 1 || p.Requests("/token") != 1 {
 		t.Errorf("%d logins, %d redeemed", len(screen.opened), p.Requests("/token"))
 	}

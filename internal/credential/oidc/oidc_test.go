@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // patience bounds what may hang, and is no measure of speed.
@@ -54,9 +55,7 @@ func person(t *testing.T, browser *oidctest.Browser) (*terminal, <-chan oidctest
 	return &terminal{open: func(address string) error {
 		go func() {
 			page, err := browser.Open(address)
-			if err != nil {
-				t.Errorf("the browser: %v", err)
-			}
+			testkit.Expect(t, err, "the browser")
 			pages <- page
 		}()
 		return nil
@@ -75,10 +74,7 @@ func newSource(t *testing.T, p *oidctest.Provider, change ...func(*oidc.Config))
 	for _, c := range change {
 		c(&config)
 	}
-	source, err := oidc.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testkit.Need(oidc.New(config))(t)
 	return source
 }
 
@@ -137,14 +133,9 @@ func claims(t *testing.T, token credential.Secret) map[string]any {
 	if len(parts) != 3 {
 		t.Fatalf("no JWT: %d parts", len(parts))
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := testkit.Need(base64.RawURLEncoding.DecodeString(parts[1]))(t)
 	var c map[string]any
-	if err := json.Unmarshal(payload, &c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(payload, &c))
 	return c
 }
 

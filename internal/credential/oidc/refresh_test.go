@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestRefresh(t *testing.T) {
@@ -240,18 +241,14 @@ func TestRevoke(t *testing.T) {
 	s := newSource(t, p)
 	g := mustLogIn(t, p, s)
 	for range 2 { // a login that has ended is not an error (RFC 7009 section 2.2)
-		if err := s.Revoke(t.Context(), g.state); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Revoke(t.Context(), g.state))
 	}
 	wantError(t, obtain(t, s, &terminal{}, g.state, false).err, "needs person", "invalid_grant")
 	if err := s.Revoke(t.Context(), nil); err != nil || p.Requests("/revoke") != 2 {
 		t.Errorf("without a state: %v, %d requests", err, p.Requests("/revoke"))
 	}
 	p.Behave(oidctest.Behavior{Document: func(d map[string]any) { delete(d, "revocation_endpoint") }})
-	if err := s.Revoke(t.Context(), g.state); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, s.Revoke(t.Context(), g.state))
 }
 
 // A process that is interrupted while the provider replaces a refresh token stores the next one all the same.

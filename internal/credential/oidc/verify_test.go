@@ -19,14 +19,12 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each of these tokens is refused, the browser shows it, and nothing is stored of the login.
 func TestTokensThatAreRefused(t *testing.T) {
-	rogue, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rogue := testkit.Need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	set := func(name string, value any) func(map[string]any) {
 		return func(c map[string]any) {
 			if value == nil {
@@ -85,13 +83,9 @@ func TestTokensThatAreRefused(t *testing.T) {
 
 func TestAlgorithms(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	public, edKey, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for algorithm, key := range map[string]jose.JSONWebKey{"RS256": {Key: rsaKey}, "EdDSA": {Key: edKey}} {
 		p := oidctest.Start(t, start)
 		published := &jose.JSONWebKey{Key: rsaKey.Public(), KeyID: "two"}
@@ -192,9 +186,7 @@ func TestAccessToken(t *testing.T) {
 func TestConfidentialClient(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	withSecret := func(c *oidc.Config) { c.ClientSecretFile = file }
 	for _, methods := range [][]string{nil, {"client_secret_post"}, {"client_secret_post", "client_secret_basic"}} {

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/cache"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 	"github.com/credence-id/credence/internal/tokenendpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestSettingsThatAreRefused(t *testing.T) {
@@ -61,9 +62,7 @@ func TestSecretThatOthersCanReadIsRefused(t *testing.T) {
 		server := newServer(t)
 		source := server.source()
 		source.Authentication, source.ClientID, source.ClientSecretFile = tokenexchange.Basic, "c", put(t, "secret", "geheim")
-		if err := os.Chmod(source.ClientSecretFile, mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(source.ClientSecretFile, mode))
 		_, err := obtain(t, source)
 		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %#o: %v", mode, err)
@@ -140,7 +139,5 @@ func TestAnotherSubjectUnderTheSameKey(t *testing.T) {
 
 func overwrite(t *testing.T, source *tokenexchange.Source, token string) {
 	t.Helper()
-	if err := os.WriteFile(source.SubjectTokenFile, []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(source.SubjectTokenFile, []byte(token), 0o600))
 }

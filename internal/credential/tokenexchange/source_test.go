@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 	"github.com/credence-id/credence/internal/credential/tokenexchange/https"
 	"github.com/credence-id/credence/internal/tokenendpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -63,9 +64,7 @@ func newServer(t *testing.T) *server {
 func put(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/workloadidentity"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeapi"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const static = `{"token": "geheim"}`
@@ -72,19 +73,13 @@ func (s *screen) OpenURL(string) error { return nil }
 
 func read(t *testing.T, choice kubeconfig.Choice) kubeconfig.Access {
 	t.Helper()
-	access, err := choice.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	access := testkit.Need(choice.Read())(t)
 	return access
 }
 
 func source(t *testing.T, settings workloadidentity.Settings, access kubeconfig.Access) *workloadidentity.Source {
 	t.Helper()
-	source, err := workloadidentity.New(settings, access, kubeapi.Tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testkit.Need(workloadidentity.New(settings, access, kubeapi.Tokens))(t)
 	return source
 }
 
@@ -190,10 +185,7 @@ func TestWhatIsRefusedAndWhatIsAnOutage(t *testing.T) {
 				settings.Context = "serviceaccount/robot"
 			case "not by this authority":
 				choice := cluster.choice(static)
-				text, err := os.ReadFile(choice.Path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Need(os.ReadFile(choice.Path))(t)
 				cluster.put(choice.Path, strings.ReplaceAll(string(text), "certificate-authority-data", "nothing"))
 				access = read(t, choice)
 			}
@@ -214,20 +206,14 @@ func TestWhatIsRefusedAndWhatIsAnOutage(t *testing.T) {
 // execUser is a user that runs this test's own binary.
 func execUser(t *testing.T, environment map[string]string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testkit.Need(os.Executable())(t)
 	var env []map[string]string
 	for name, value := range environment {
 		env = append(env, map[string]string{"name": name, "value": value})
 	}
-	text, err := json.Marshal(map[string]any{"exec": map[string]any{
+	text := testkit.Need(json.Marshal(map[string]any{"exec": map[string]any{
 		"apiVersion": "client.authentication.k8s.io/v1", "command": self, "env": env, "interactiveMode": "IfAvailable",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	return string(text)
 }
 
@@ -265,13 +251,9 @@ func TestGuardCatchesWhatNamesDoNot(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")
 	choice := cluster.choice(execUser(t, map[string]string{asProgram: "loop", "RUNS": runs, "LOOP": "LATER"}))
 	text, err := os.ReadFile(choice.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	path, err := json.Marshal(choice.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cluster.put(choice.Path, strings.ReplaceAll(string(text), `"LATER"`, string(path)))
 	_, _, err = obtain(t, source(t, workloadidentity.Settings{Name: "deployer"}, read(t, choice)))
 	if err == nil || !strings.Contains(err.Error(), "exit code 7") {
@@ -291,10 +273,7 @@ func TestKubeconfigThatChangesMeanwhile(t *testing.T) {
 	for what, change := range map[string][2]string{"server": {cluster.server.URL, "https://other.example"}, "user": {`"user": "asker"`, `"user": "other"`}, "context": {`"name": "c", "context"`, `"name": "d", "context"`}} {
 		choice := cluster.choice(static)
 		access := read(t, choice)
-		text, err := os.ReadFile(choice.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(os.ReadFile(choice.Path))(t)
 		cluster.put(choice.Path, strings.ReplaceAll(strings.Replace(string(text), `"users": [`, `"users": [{"name": "other", "user": {"token": "x"}}, `, 1), change[0], change[1]))
 		if _, _, err := obtain(t, source(t, workloadidentity.Settings{Name: "deployer"}, access)); err == nil || !strings.Contains(err.Error(), "read the kubeconfig") {
 			t.Errorf("another %s: %v", what, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
 	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func unlabel(w *deliverytest.World) {
@@ -173,9 +174,7 @@ func TestDeletedReleasedSecretIsRestored(t *testing.T) {
 			w.Event() // on the account
 			w.Event() // on the pod
 			marked := w.Secret("ns/" + key)
-			if err := w.Client.Delete(t.Context(), marked); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.Client.Delete(t.Context(), marked))
 			if c.change != nil {
 				c.change(w)
 			}

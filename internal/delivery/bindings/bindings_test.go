@@ -21,6 +21,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var (
@@ -36,9 +37,7 @@ func workloadCluster(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(scheme))
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
@@ -76,9 +75,7 @@ func TestBinderBindsWhatTheLabelsNeed(t *testing.T) {
 			}
 		}
 		var found rbacv1.RoleBindingList
-		if err := kube.List(t.Context(), &found, client.InNamespace(name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, kube.List(t.Context(), &found, client.InNamespace(name)))
 		if !slices.EqualFunc(found.Items, want, func(a, b rbacv1.RoleBinding) bool { return a.Name == b.Name && rights.Gives(&a, &b) }) {
 			t.Errorf("%s: RoleBindings %+v, want %+v", name, found.Items, want)
 		}
@@ -86,10 +83,7 @@ func TestBinderBindsWhatTheLabelsNeed(t *testing.T) {
 }
 
 func TestBinderIsNotReadyBeforeItRuns(t *testing.T) {
-	binder, err := NewBinder(&rest.Config{Host: "https://none.example"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	binder := testkit.Need(NewBinder(&rest.Config{Host: "https://none.example"}, slog.New(slog.DiscardHandler)))(t)
 	if binder.Ready() == nil {
 		t.Error("it is ready, and has read nothing")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // teams is a world in which teams have six Secrets each, and a team g forty, all due, those of g last.
@@ -29,9 +30,7 @@ func teams(t *testing.T, names ...string) (*deliverytest.World, *deliverytest.Ag
 		w.AddIdentity(namespace, "banana", "u-"+namespace)
 		for i := range n {
 			secret := deliverytest.LabeledSecret(namespace, fmt.Sprintf("s%d", i), "banana")
-			if err := w.Client.Create(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.Client.Create(t.Context(), secret))
 			a.Add(types.NamespacedName{Namespace: namespace, Name: secret.Name}, at)
 		}
 	}
@@ -135,9 +134,7 @@ func TestTwoSilentNamespacesAreAnOutage(t *testing.T) {
 	begin := func(namespaces ...string) {
 		for _, namespace := range namespaces {
 			w.AddIdentity(namespace, "banana", "u-"+namespace)
-			if err := w.Client.Create(t.Context(), deliverytest.LabeledSecret(namespace, "s", "banana")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, w.Client.Create(t.Context(), deliverytest.LabeledSecret(namespace, "s", "banana")))
 			a.Add(types.NamespacedName{Namespace: namespace, Name: "s"}, w.Clock.Now())
 		}
 	}

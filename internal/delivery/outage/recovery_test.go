@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
 	"github.com/credence-id/credence/internal/delivery/secrets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // An hour without the identity cluster: few questions meanwhile, and all that is due within two minutes after, spread out.
@@ -28,9 +29,7 @@ func TestSecretsRecoverFromALongOutage(t *testing.T) {
 	w.Follow(a)
 	for i := range total {
 		secret := deliverytest.LabeledSecret("ns", fmt.Sprintf("s%d", i), "banana")
-		if err := w.Client.Create(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Client.Create(t.Context(), secret))
 		a.Add(types.NamespacedName{Namespace: "ns", Name: secret.Name}, deliverytest.Start)
 	}
 	w.Drive(a, deliverytest.Start.Add(time.Second))
@@ -158,9 +157,7 @@ func TestUnusedTurnsArePassedOn(t *testing.T) {
 			many := w.AddIdentity("ns", "many", "u2")
 			var keys []string
 			for i := range others {
-				if err := w.Client.Create(t.Context(), deliverytest.LabeledSecret("ns", fmt.Sprintf("s%d", i), "many")); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, w.Client.Create(t.Context(), deliverytest.LabeledSecret("ns", fmt.Sprintf("s%d", i), "many")))
 				keys = append(keys, fmt.Sprintf("ns/s%d", i))
 				w.Look(keys[len(keys)-1])
 			}

@@ -31,6 +31,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/registry"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -74,9 +75,7 @@ func newWorld(t *testing.T) *world {
 - {images: other.example, audiences: [other], exchange: token-server}
 `
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, corev1.AddToScheme(scheme))
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "pull", UID: "u", Labels: map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor, v1alpha1.LabelProvider: "generic"},
@@ -267,15 +266,13 @@ func TestPasswordsAreKeptFresh(t *testing.T) {
 	if wait := w.look(); wait != 0 || w.exchanges != exchanged {
 		t.Errorf("after the token's end: %d exchanges, again after %s", w.exchanges-exchanged, wait)
 	}
-	if err := testutil.CollectAndCompare(w.Recorder, strings.NewReader(`# HELP credence_registry_secrets Secrets in which passwords of registries are kept.
+	testkit.Expect(t, testutil.CollectAndCompare(w.Recorder, strings.NewReader(`# HELP credence_registry_secrets Secrets in which passwords of registries are kept.
 # TYPE credence_registry_secrets gauge
 credence_registry_secrets 1
 # HELP credence_registry_soonest_expiry_seconds Time until the passwords, or the token, that expire first expire; negative once they have. Absent without any.
 # TYPE credence_registry_soonest_expiry_seconds gauge
 credence_registry_soonest_expiry_seconds 0
-`), "credence_registry_secrets", "credence_registry_soonest_expiry_seconds"); err != nil {
-		t.Error(err)
-	}
+`), "credence_registry_secrets", "credence_registry_soonest_expiry_seconds"))
 }
 
 // An obstacle to new passwords is an Event on the Secret, which keeps those that it has; it is tried again, later each time, and at once when the

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/internal/delivery/workers"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A namespace whose Secrets all hang leaves a worker to others.
@@ -30,9 +31,7 @@ func TestNamespaceLeavesAWorker(t *testing.T) {
 	})
 	reconciler := shared(needs, &workers.Queue{})
 	look := func(namespace, name string) {
-		if _, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, testkit.Err(reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})))
 	}
 	var group sync.WaitGroup
 	for i := range concurrency - 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var issued = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -95,10 +96,7 @@ func TestDigestChangesWithEveryInput(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	window, err := renewal.Window{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	window := testkit.Need(renewal.Window{}.Complete())(t)
 	for random, want := range map[float64]time.Duration{0: 36 * time.Minute, 0.5: 42 * time.Minute, 0.999999: 48*time.Minute - time.Second} {
 		if got := window.Draw(issued, issued.Add(time.Hour), func() float64 { return random }).Sub(issued); got != want {
 			t.Errorf("drew %s for %g, want %s", got, random, want)

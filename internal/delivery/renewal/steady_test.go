@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Ten thousand tokens that were all issued in the same second: how many are renewed in the busiest minute, beside the average. No
@@ -16,10 +17,7 @@ func TestTenThousandAtOnceSpreadOut(t *testing.T) {
 		lifetime = time.Hour
 		minutes  = 8 * 60
 	)
-	window, err := renewal.Window{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	window := testkit.Need(renewal.Window{}.Complete())(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	var perMinute [minutes]int
 	for range tokens {

@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
 	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The user who labelled a Secret is reviewed at each renewal, with all that the API server knew of them.
@@ -21,10 +22,7 @@ func TestRequesterIsReviewedAtEachRenewal(t *testing.T) {
 	w := deliverytest.New(t, deliverytest.LabeledSecret("ns", "s", "banana"), deliverytest.LabeledSecret("ns", "of-before", "banana"))
 	w.AddIdentity("ns", "banana", "u1")
 	w.Edit("ns/s", func(s *corev1.Secret) {
-		annotations, err := tokensecret.FormatRequester(alice)
-		if err != nil {
-			t.Fatal(err)
-		}
+		annotations := testkit.Need(tokensecret.FormatRequester(alice))(t)
 		for annotation, value := range annotations {
 			s.Annotations[annotation] = value
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // steady is what an accelerated clock has shown of Secrets that were all filled in the same second.
@@ -69,10 +70,7 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 	}
 	s.renewed, s.tokens = len(w.Tokens)-secrets, len(w.Tokens)
 	for _, secret := range stored.stored {
-		version, err := strconv.Atoi(secret.ResourceVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		version := testkit.Need(strconv.Atoi(secret.ResourceVersion))(t)
 		s.writes += version - 1
 	}
 	return s

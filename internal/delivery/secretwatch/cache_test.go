@@ -108,9 +108,7 @@ func await(t *testing.T, watches chan string, want string) {
 func run(t *testing.T, kube *fake.Clientset, served func(string)) *Cache {
 	t.Helper()
 	c := newCache(Config{Binding: "b", Selector: "l=v", Served: served}, others{}, kube)
-	if err := c.IndexField(t.Context(), &corev1.Secret{}, "owner", func(o client.Object) []string { return []string{o.GetAnnotations()["owner"]} }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.IndexField(t.Context(), &corev1.Secret{}, "owner", func(o client.Object) []string { return []string{o.GetAnnotations()["owner"]} }))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -132,9 +130,7 @@ func run(t *testing.T, kube *fake.Clientset, served func(string)) *Cache {
 func names(t *testing.T, c *Cache, options ...client.ListOption) []string {
 	t.Helper()
 	var list corev1.SecretList
-	if err := c.List(t.Context(), &list, options...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.List(t.Context(), &list, options...))
 	var all []string
 	for _, item := range list.Items {
 		all = append(all, item.Namespace+"/"+item.Name)
@@ -182,29 +178,20 @@ func TestNamespacesComeAndGo(t *testing.T) {
 	c, kube := start(t, watches, func(namespace string) { served <- namespace }, secret("a", "1", "x"))
 	await(t, watches, "rolebindings/")
 	received := &events{}
-	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := i.AddEventHandler(received.handler()); err != nil {
-		t.Fatal(err)
-	}
+	i := testkit.Need(c.GetInformer(t.Context(), &corev1.Secret{}))(t)
+	testkit.Must(t, testkit.Err(i.AddEventHandler(received.handler())))
 	if c.Serves("a") {
 		t.Error("a namespace without a binding is served")
 	}
 	for round := range 3 {
-		if _, err := kube.RbacV1().RoleBindings("a").Create(t.Context(), binding("a"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(kube.RbacV1().RoleBindings("a").Create(t.Context(), binding("a"), metav1.CreateOptions{})))
 		if got := <-served; got != "a" || !c.Serves("a") {
 			t.Fatalf("served: %s, %v", got, c.Serves("a"))
 		}
 		if got := names(t, c); !slices.Equal(got, []string{"a/1"}) {
 			t.Errorf("bound: %v", got)
 		}
-		if err := kube.RbacV1().RoleBindings("a").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, kube.RbacV1().RoleBindings("a").Delete(t.Context(), "b", metav1.DeleteOptions{}))
 		testkit.Eventually(t, "the namespace goes", func() bool { return !c.Serves("a") && received.count("delete a/1") == round+1 })
 		if got := names(t, c); got != nil {
 			t.Errorf("not bound any more: %v", got)
@@ -224,36 +211,24 @@ func TestHandlersSeeWhatIsThereAndWhatChanges(t *testing.T) {
 	await(t, watches, "secrets/a")
 	received := &events{}
 	i, err := c.GetInformerForKind(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	registered, err := i.AddEventHandler(received.handler())
 	if err != nil || !received.has("add a/1") || !registered.HasSynced() {
 		t.Fatalf("%v %v %v", received.all, registered.HasSynced(), err)
 	}
 	secrets := kube.CoreV1().Secrets("a")
-	if _, err := secrets.Update(t.Context(), secret("a", "1", "z"), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(secrets.Update(t.Context(), secret("a", "1", "z"), metav1.UpdateOptions{})))
 	testkit.Eventually(t, "the change is delivered", func() bool { return received.has("update a/1") })
 	if got := names(t, c, client.MatchingFields{"owner": "z"}); !slices.Equal(got, []string{"a/1"}) {
 		t.Errorf("by the new value: %v", got)
 	}
-	if err := secrets.Delete(t.Context(), "1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, secrets.Delete(t.Context(), "1", metav1.DeleteOptions{}))
 	testkit.Eventually(t, "the deletion is delivered", func() bool { return received.has("delete a/1") })
-	if err := i.RemoveEventHandler(registered); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, i.RemoveEventHandler(registered))
 	before := len(received.all)
 	seen := &events{}
-	if _, err := i.AddEventHandler(seen.handler()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := secrets.Create(t.Context(), secret("a", "3", "x"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(i.AddEventHandler(seen.handler())))
+	testkit.Must(t, testkit.Err(secrets.Create(t.Context(), secret("a", "3", "x"), metav1.CreateOptions{})))
 	testkit.Eventually(t, "another handler is called", func() bool { return seen.has("add a/3") })
 	if received.mu.Lock(); len(received.all) != before {
 		t.Errorf("a removed handler receives %v", received.all[before:])

@@ -38,6 +38,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/selftokens"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var (
@@ -187,10 +188,7 @@ func TestPodGetsToken(t *testing.T) {
 // metric is the value of a series with one label, or of one without: of a histogram, its count.
 func (w *world) metric(t *testing.T, name, label string) float64 {
 	t.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Need(w.registry.Gather())(t)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == name && (label == "" || m.GetLabel()[0].GetValue() == label) {

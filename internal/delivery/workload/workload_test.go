@@ -18,15 +18,14 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func reader(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, accounts.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(scheme))
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
@@ -140,10 +139,7 @@ func TestDenied(t *testing.T) {
 	account := tokensecret.Request{Identity: identity, Context: &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "web", UID: "u"}}
 	user := tokensecret.Request{Identity: identity}
 	binding := tokensecret.Request{Identity: identity, Binding: types.NamespacedName{Namespace: "ns", Name: "infra"}}
-	requested, err := tokensecret.FormatRequester(authority.Subject{Name: "jane"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	requested := testkit.Need(tokensecret.FormatRequester(authority.Subject{Name: "jane"}))(t)
 	for name, test := range map[string]struct {
 		request     tokensecret.Request
 		annotations map[string]string

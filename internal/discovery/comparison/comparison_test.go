@@ -18,6 +18,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var keys = sync.OnceValue(func() []identity.PublicKey {
@@ -36,10 +37,7 @@ var keys = sync.OnceValue(func() []identity.PublicKey {
 
 func documents(t testing.TB, issuer identity.Issuer, keys ...identity.PublicKey) Documents {
 	t.Helper()
-	rendered, err := discovery.New(issuer, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rendered := testkit.Need(discovery.New(issuer, keys))(t)
 	return Documents{Configuration: rendered.Configuration(), JWKS: rendered.JWKS()}
 }
 
@@ -133,10 +131,7 @@ func (p *place) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestFetch(t *testing.T) {
 	p := newPlace(t)
 	p.documents = documents(t, p.issuer(), keys()...)
-	got, err := Fetch(t.Context(), p.Client(), string(p.issuer()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(Fetch(t.Context(), p.Client(), string(p.issuer())))(t)
 	want := Served{
 		Configuration: Answer{URL: p.issuer().ConfigurationURL(), Body: p.documents.Configuration, ContentType: "application/json", CacheControl: "public, max-age=60"},
 		JWKS:          Answer{URL: p.issuer().JWKSURL(), Body: p.documents.JWKS, ContentType: "application/jwk-set+json", CacheControl: "public, max-age=60"},
@@ -201,10 +196,7 @@ func TestProbe(t *testing.T) {
 	prober := &Prober{Issuer: p.issuer(), Client: p.Client()}
 	probe := func(want ...identity.KeyID) {
 		t.Helper()
-		got, err := prober.Probe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Need(prober.Probe(t.Context()))(t)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("known (-want +got):\n%s", diff)
 		}

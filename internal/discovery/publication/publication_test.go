@@ -32,18 +32,9 @@ import (
 
 func documents(t *testing.T) discovery.Documents {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := identity.NewPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := discovery.New("https://issuer.example", []identity.PublicKey{public})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	public := testkit.Need(identity.NewPublicKey(&key.PublicKey))(t)
+	made := testkit.Need(discovery.New("https://issuer.example", []identity.PublicKey{public}))(t)
 	return made
 }
 
@@ -90,10 +81,7 @@ func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
 			t.Fatalf("attempt %d: changed %v, %v, want %v", attempt, changed, err, expected)
 		}
 	}
-	got, err := client.CoreV1().ConfigMaps("ns").Get(t.Context(), "documents", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(client.CoreV1().ConfigMaps("ns").Get(t.Context(), "documents", metav1.GetOptions{}))(t)
 	wantData := map[string]string{"other": "kept", discovery.ConfigurationKey: string(want.Configuration()), discovery.JWKSKey: string(want.JWKS()), discovery.NextChangeKey: ""}
 	if diff := cmp.Diff(wantData, got.Data); diff != "" || got.Labels["kept"] != "yes" {
 		t.Errorf("labels %v, data (-want +got):\n%s", got.Labels, diff)
@@ -185,9 +173,7 @@ func TestPublisher(t *testing.T) {
 	p.overwrite()
 	step(time.Minute)
 	<-p.asked
-	if err := publisher.Check(nil); err != nil {
-		t.Errorf("not ready after publication: %v", err)
-	}
+	testkit.Expect(t, publisher.Check(nil), "not ready after publication")
 	step(time.Minute)
 	<-p.asked
 	// A caller with a change need not wait for the minute.

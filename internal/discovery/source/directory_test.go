@@ -16,9 +16,7 @@ import (
 
 func put(t testing.TB, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, data, 0o600))
 }
 
 func putDocuments(t testing.TB, folder string, documents discovery.Documents) {
@@ -29,9 +27,7 @@ func putDocuments(t testing.TB, folder string, documents discovery.Documents) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // volume writes files the way the kubelet writes a ConfigMap volume: into a new folder that one rename makes current.

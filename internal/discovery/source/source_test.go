@@ -15,6 +15,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const testIssuer = identity.Issuer("https://identity.example.com")
@@ -27,10 +28,7 @@ func newDocuments(t testing.TB) discovery.Documents {
 
 func newPublicKey(t testing.TB) crypto.PublicKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return key.Public()
 }
 
@@ -38,16 +36,10 @@ func documentsOf(t testing.TB, publics ...crypto.PublicKey) discovery.Documents 
 	t.Helper()
 	var keys []identity.PublicKey
 	for _, public := range publics {
-		key, err := identity.NewPublicKey(public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := testkit.Need(identity.NewPublicKey(public))(t)
 		keys = append(keys, key)
 	}
-	documents, err := discovery.New(testIssuer, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(discovery.New(testIssuer, keys))(t)
 	return documents
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // An object that was created after the list was read does not count as missing.
@@ -23,10 +24,7 @@ func TestCreatedAfterTheList(t *testing.T) {
 		_, _ = io.WriteString(w, `{"items":[]}`)
 	}))
 	defer server.Close()
-	api, err := cluster.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL}))(t)
 	for optional, found := range map[bool]bool{false: true, true: false} {
 		read := listed(api, cluster.Listing{Namespace: "shop", Resource: "serviceaccounts"}, func(a *corev1.ServiceAccount) *corev1.ServiceAccount { return a }, optional)
 		if _, err := read(t.Context(), "shop", "cart"); (err == nil) != found {

@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/cluster/clustertest"
 	"github.com/credence-id/credence/internal/drift"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // shop has an account with an identity, and one without; none of the pods has what the webhook adds.
@@ -76,10 +77,7 @@ func TestSurvey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := clustertest.Open(t, clustertest.Cluster{Objects: shop + test.denied})
 			looked := 0
-			report, err := Read(t.Context(), cluster.Both{Workload: api, Identity: api}, "", "shop", func(pods int) { looked = pods })
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := testkit.Need(Read(t.Context(), cluster.Both{Workload: api, Identity: api}, "", "shop", func(pods int) { looked = pods }))(t)
 			if len(report.States) != len(drift.States()) {
 				t.Errorf("states %v: each is shown, also of no pods", report.States)
 			}

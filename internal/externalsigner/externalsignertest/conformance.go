@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Subject is a signer that is tested.
@@ -26,21 +27,12 @@ type Subject struct {
 
 // Run tests that a signer conforms to the external signer API and works with Client.
 func Run(t *testing.T, subject Subject) {
-	client, err := externalsigner.New(externalsigner.Config{Socket: subject.Socket, Timeout: 5 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(externalsigner.New(externalsigner.Config{Socket: subject.Socket, Timeout: 5 * time.Minute}))(t)
 	t.Cleanup(func() { _ = client.Close() })
-	announced, err := client.Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	announced := testkit.Need(client.Keys(t.Context()))(t)
 
 	t.Run("it announces the same keys again", func(t *testing.T) {
-		again, err := client.Keys(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := testkit.Need(client.Keys(t.Context()))(t)
 		if diff := cmp.Diff(ids(announced), ids(again)); diff != "" {
 			t.Errorf("kids (-first +second):\n%s", diff)
 		}
@@ -53,17 +45,12 @@ func Run(t *testing.T, subject Subject) {
 	})
 
 	t.Run("it returns the longest lifetime of its tokens", func(t *testing.T) {
-		if _, err := client.MaxLifetime(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, testkit.Err(client.MaxLifetime(t.Context())))
 	})
 
 	t.Run("it signs the claims as they are, with a key that it publishes", func(t *testing.T) {
 		claims := subject.Claims()
-		signed, err := client.Sign(t.Context(), announced, claims, keys.Algorithms())
-		if err != nil {
-			t.Fatal(err)
-		}
+		signed := testkit.Need(client.Sign(t.Context(), announced, claims, keys.Algorithms()))(t)
 		segments := strings.Split(signed.Token.Reveal(), ".")
 		if len(segments) != 3 || segments[1] != base64.RawURLEncoding.EncodeToString(claims) {
 			t.Errorf("a token of %d segments, and of other claims", len(segments))
@@ -88,9 +75,7 @@ func Run(t *testing.T, subject Subject) {
 				return err
 			})
 		}
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, group.Wait())
 	})
 
 	t.Run("a caller that has gone gets nothing", func(t *testing.T) {

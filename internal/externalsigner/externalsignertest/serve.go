@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	externaljwt "k8s.io/externaljwt/apis/v1"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Serve serves a signer on a unix socket until the test ends, and returns its path.
@@ -21,10 +23,7 @@ func Serve(t testing.TB, signer externaljwt.ExternalJWTSignerServer) (socket str
 // Socket returns the path of a unix socket that does not exist; those of t.TempDir may be too long for one.
 func Socket(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "signer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Need(os.MkdirTemp("", "signer"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "s")
 }
@@ -32,19 +31,14 @@ func Socket(t testing.TB) string {
 // ServeAt serves a signer on a socket until the test ends or stop is called.
 func ServeAt(t testing.TB, socket string, signer externaljwt.ExternalJWTSignerServer) (stop func()) {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need((&net.ListenConfig{}).Listen(t.Context(), "unix", socket))(t)
 	server := grpc.NewServer()
 	externaljwt.RegisterExternalJWTSignerServer(server, signer)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Stop()
-		if err := <-done; err != nil {
-			t.Errorf("serve signer: %v", err)
-		}
+		testkit.Expect(t, <-done, "serve signer")
 	})
 	return server.Stop
 }

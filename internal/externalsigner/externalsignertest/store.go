@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/externalsigner"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // RunStore tests that a store keeps a ledger as a Follower needs it. open opens one and the same empty store as often as it is
@@ -80,15 +81,11 @@ func RunStore(t *testing.T, create func(t *testing.T) (open func() externalsigne
 func load(t *testing.T, store externalsigner.LedgerStore) (externalsigner.Ledger, string) {
 	t.Helper()
 	ledger, version, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ledger, version
 }
 
 func save(t *testing.T, store externalsigner.LedgerStore, ledger externalsigner.Ledger, version string) {
 	t.Helper()
-	if err := store.Save(t.Context(), ledger, version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), ledger, version))
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/service"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const issuer = "https://kubernetes.default.svc"
@@ -111,10 +112,7 @@ func TestServiceConforms(t *testing.T) {
 			})
 			externalsignertest.Run(t, externalsignertest.Subject{
 				Socket: externalsignertest.Serve(t, w), Claims: func() []byte {
-					data, err := json.Marshal(w.claims())
-					if err != nil {
-						t.Fatal(err)
-					}
+					data := testkit.Need(json.Marshal(w.claims()))(t)
 					return data
 				},
 			})
@@ -131,10 +129,7 @@ func TestServiceConforms(t *testing.T) {
 
 func metrics(t *testing.T, w *world) string {
 	t.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Need(w.registry.Gather())(t)
 	var text strings.Builder
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -265,15 +260,9 @@ func TestFetchKeys(t *testing.T) {
 		t.Errorf("announced before the first request: %v", before)
 	}
 	w.age = time.Hour
-	client, err := externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w), Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w), Timeout: patience}))(t)
 	t.Cleanup(func() { _ = client.Close() })
-	announced, err := client.Keys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	announced := testkit.Need(client.Keys(t.Context()))(t)
 	var got []identity.PublicKey
 	for _, key := range announced.Published {
 		got = append(got, key.PublicKey)
@@ -332,9 +321,7 @@ func TestMetadata(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.Ready(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, w.Ready())
 	w.age = time.Hour
 	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "last read") {
 		t.Errorf("with an old ring: %v", err)
@@ -346,9 +333,7 @@ func TestSigningIsNotAnnouncing(t *testing.T) {
 	w := newWorld(t, func(c *service.Config) {
 		c.Signing = func() (keys.Ring, time.Time, bool) { return keys.Ring{}, time.Time{}, false }
 	})
-	if _, err := w.FetchKeys(t.Context(), nil); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.FetchKeys(t.Context(), nil)))
 	if _, err := w.sign(t, encode(w.claims())); status.Code(err) != codes.Unavailable {
 		t.Errorf("signed: %v", err)
 	}
@@ -358,9 +343,7 @@ func TestNewRefuses(t *testing.T) {
 	good := service.Config{
 		Issuer: issuer, Clock: clock.RealClock{}, Ring: func() (keys.Ring, time.Time, bool) { return keys.Ring{}, time.Time{}, false },
 	}
-	if _, err := service.New(good); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(service.New(good)))
 	for name, spoil := range map[string]func(*service.Config){
 		"no issuer":            func(c *service.Config) { c.Issuer = "" },
 		"no ring":              func(c *service.Config) { c.Ring = nil },

@@ -15,23 +15,19 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/externalsigner/service"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestListenMakesFolderAndSocket(t *testing.T) {
 	path := filepath.Join(filepath.Dir(externalsignertest.Socket(t)), "run", "s")
 	for range 2 {
-		listener, err := service.Listen(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := testkit.Need(service.Listen(t.Context(), path))(t)
 		for name, want := range map[string]os.FileMode{filepath.Dir(path): os.ModeDir | 0o700, path: os.ModeSocket | 0o600, path + ".lock": 0o600} {
 			if info, err := os.Stat(name); err != nil || info.Mode() != want {
 				t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
 			}
 		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, listener.Close())
 		if _, err := os.Stat(path); err == nil {
 			t.Error("the socket stays")
 		}
@@ -40,18 +36,10 @@ func TestListenMakesFolderAndSocket(t *testing.T) {
 
 func TestListenReplacesTheSocketOfTheDead(t *testing.T) {
 	path := externalsignertest.Socket(t)
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead := testkit.Need(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	dead.SetUnlinkOnClose(false)
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := service.Listen(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dead.Close())
+	listener := testkit.Need(service.Listen(t.Context(), path))(t)
 	_ = listener.Close()
 }
 
@@ -62,38 +50,26 @@ func TestListenRefuses(t *testing.T) {
 		want    string
 	}{
 		{"one of ours that lives", func(t *testing.T, path string) string {
-			listener, err := service.Listen(t.Context(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := testkit.Need(service.Listen(t.Context(), path))(t)
 			t.Cleanup(func() { _ = listener.Close() })
 			return path
 		}, "another process listens"},
 		{"another program that lives", func(t *testing.T, path string) string {
-			listener, err := net.Listen("unix", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := testkit.Need(net.Listen("unix", path))(t)
 			t.Cleanup(func() { _ = listener.Close() })
 			return path
 		}, "another process listens"},
 		{"a file", func(t *testing.T, path string) string {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(path, nil, 0o600))
 			return path
 		}, "not a socket"},
 		{"a folder that others may enter", func(t *testing.T, path string) string {
-			if err := os.Chmod(filepath.Dir(path), 0o750); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chmod(filepath.Dir(path), 0o750))
 			return path
 		}, "chmod 700"},
 		{"a folder that is a link", func(t *testing.T, path string) string {
 			link := filepath.Dir(path) + "-link"
-			if err := os.Symlink(filepath.Dir(path), link); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Symlink(filepath.Dir(path), link))
 			t.Cleanup(func() { _ = os.Remove(link) })
 			return filepath.Join(link, "s")
 		}, "not a folder"},
@@ -104,9 +80,7 @@ func TestListenRefuses(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give a folder to another user")
 			}
-			if err := os.Chown(filepath.Dir(path), 12345, -1); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chown(filepath.Dir(path), 12345, -1))
 			return path
 		}, "does not belong"},
 	} {
@@ -127,10 +101,7 @@ func TestListenRefuses(t *testing.T) {
 // A request in flight at the end is answered.
 func TestServeEndsGracefully(t *testing.T) {
 	path := externalsignertest.Socket(t)
-	listener, err := service.Listen(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(service.Listen(t.Context(), path))(t)
 	reading, read := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(c *service.Config) {
 		ring := c.Ring
@@ -143,10 +114,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- w.Serve(ctx, listener) }()
-	client, err := externalsigner.New(externalsigner.Config{Socket: path, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(externalsigner.New(externalsigner.Config{Socket: path, Timeout: patience}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	answered := make(chan error, 1)
 	go func() {
@@ -164,19 +132,12 @@ func TestServeEndsGracefully(t *testing.T) {
 		}
 	}
 	close(read)
-	if err := <-answered; err != nil {
-		t.Errorf("the request in flight: %v", err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-answered, "the request in flight")
+	testkit.Expect(t, <-served)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the socket stays")
 	}
 	// Its lock is free again.
-	again, err := service.Listen(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := testkit.Need(service.Listen(t.Context(), path))(t)
 	_ = again.Close()
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/credence-id/credence/internal/gmsa/convert"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // TestCases converts what each case has, and back where it has the way back.
@@ -21,10 +22,7 @@ func TestCases(t *testing.T) {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, file := range cases {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := testkit.Need(txtar.ParseFile(file))(t)
 		files := map[string]string{}
 		for _, f := range archive.Files {
 			files[f.Name] = string(f.Data)

@@ -82,10 +82,7 @@ func (a *api) tell(kind, object string) {
 func follow(t *testing.T, a *api) *credentialspecs.Follower {
 	t.Helper()
 	server := httptest.NewServer(a)
-	f, err := credentialspecs.New(&rest.Config{Host: server.URL}, a.now, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Need(credentialspecs.New(&rest.Config{Host: server.URL}, a.now, slog.New(slog.DiscardHandler)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Run(ctx) }()

@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/gmsa/generate"
 	"github.com/credence-id/credence/internal/gmsa/lint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func facts() generate.Facts {
@@ -32,14 +33,9 @@ var update = flag.Bool("update", false, "write the files of testdata anew")
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Need(os.ReadFile(filepath.Join("testdata", name)))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -55,19 +51,13 @@ func TestObject(t *testing.T) {
 	norway := facts()
 	norway.NetBIOSName = "NO" // which YAML takes for false where it has no quotation marks
 	for name, facts := range map[string]generate.Facts{"plain.yaml": facts(), "whole.yaml": whole, "norway.yaml": norway} {
-		spec, err := json.Marshal(generate.Spec(facts))
-		if err != nil {
-			t.Fatal(err)
-		}
+		spec := testkit.Need(json.Marshal(generate.Spec(facts)))(t)
 		for _, finding := range lint.Check(spec) {
 			if finding.Rule != "forest-mismatch" { // the forest of whole.yaml has several trees
 				t.Errorf("%s: %+v", name, finding)
 			}
 		}
-		text, err := generate.Object("webapp1-credspec", spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(generate.Object("webapp1-credspec", spec))(t)
 		golden(t, name, text)
 		var object v1.GMSACredentialSpec
 		if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
@@ -79,24 +69,17 @@ func TestObject(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	documents, err := generate.Access("webapp1-credspec", []generate.ServiceAccount{{"default", "webapp"}, {"team", "api"}, {"default", "other"}, {"default", "webapp"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(generate.Access("webapp1-credspec", []generate.ServiceAccount{{"default", "webapp"}, {"team", "api"}, {"default", "other"}, {"default", "webapp"}}))(t)
 	golden(t, "access.yaml", strings.Join(documents, "---\n"))
 	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict([]byte(documents[0]), &role); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict([]byte(documents[0]), &role))
 	want := []rbacv1.PolicyRule{{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: []string{"webapp1-credspec"}, Verbs: []string{"use"}}}
 	if diff := cmp.Diff(want, role.Rules); diff != "" {
 		t.Errorf("the role gives something else (-want +got):\n%s", diff)
 	}
 	for _, text := range documents[1:] {
 		var binding rbacv1.RoleBinding
-		if err := yaml.UnmarshalStrict([]byte(text), &binding); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, yaml.UnmarshalStrict([]byte(text), &binding))
 	}
 }
 
@@ -113,10 +96,7 @@ func TestInitContainer(t *testing.T) {
 	whole := plain
 	whole.Domain, whole.CredentialSpec = "contoso.com", "webapp1-credspec"
 	for name, c := range map[string]generate.Container{"container.yaml": plain, "containerwhole.yaml": whole} {
-		text, err := generate.InitContainer(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(generate.InitContainer(c))(t)
 		golden(t, name, text)
 		var containers []corev1.Container
 		if err := yaml.UnmarshalStrict([]byte(text), &containers); err != nil || len(containers) != 1 {

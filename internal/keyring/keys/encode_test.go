@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func mustEncode(ring Ring) Encoded {
@@ -113,10 +114,7 @@ func TestEncodeAndDecode(t *testing.T) {
 	for name, ring := range map[string]Ring{"bootstrapped": testRing(), "full": fullRing()} {
 		t.Run(name, func(t *testing.T) {
 			encoded := mustEncode(ring)
-			got, err := Decode(encoded.Document, testPrivate)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testkit.Need(Decode(encoded.Document, testPrivate))(t)
 			if diff := sameRing(ring, got); diff != "" {
 				t.Errorf("ring (-want +got):\n%s", diff)
 			}
@@ -128,10 +126,7 @@ func TestEncodeAndDecode(t *testing.T) {
 }
 
 func TestDecodeReadsTheFirstVersion(t *testing.T) {
-	got, err := Decode([]byte(firstDocument()), testPrivate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(Decode([]byte(firstDocument()), testPrivate))(t)
 	want := edited(func(k []Key) []Key {
 		for i := range k {
 			k[i].Terms = Terms{}
@@ -141,9 +136,7 @@ func TestDecodeReadsTheFirstVersion(t *testing.T) {
 	if diff := sameRing(want, got); diff != "" {
 		t.Errorf("ring (-want +got):\n%s", diff)
 	}
-	if _, err := got.Encode(); err != nil {
-		t.Errorf("it can not be written again: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(got.Encode()), "it can not be written again")
 }
 
 func TestDocument(t *testing.T) {
@@ -377,19 +370,13 @@ func TestDecodeAsksOnlyForWellFormedIDs(t *testing.T) {
 func TestDecodePrivate(t *testing.T) {
 	good := testEncoded().Private[testRing().Keys[0].ID]
 	der := func(key any) []byte {
-		data, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Need(x509.MarshalPKCS8PrivateKey(key))(t)
 		return data
 	}
 	encoded := func(kind string, data []byte) []byte {
 		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 	}
-	agreement, err := ecdh.X25519().GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agreement := testkit.Need(ecdh.X25519().GenerateKey(rand.Reader))(t)
 	pkcs1 := x509.MarshalPKCS1PrivateKey(testRing().Keys[0].Private.(*rsa.PrivateKey))
 	cases := []struct {
 		name string
@@ -472,13 +459,9 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		encoded, err := ring.Encode()
-		if err != nil {
-			t.Fatalf("a ring that was read can not be written: %v", err)
-		}
+		testkit.Must(t, err, "a ring that was read can not be written")
 		again, err := Decode(encoded.Document, testPrivate)
-		if err != nil {
-			t.Fatalf("a ring that was written can not be read: %v", err)
-		}
+		testkit.Must(t, err, "a ring that was written can not be read")
 		if diff := sameRing(ring, again); diff != "" {
 			t.Errorf("read again (-first +second):\n%s", diff)
 		}
@@ -498,8 +481,6 @@ func FuzzDecodePrivate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := identity.NewPublicKey(private.Public()); err != nil {
-			t.Errorf("accepted a key that can not be published: %v", err)
-		}
+		testkit.Expect(t, testkit.Err(identity.NewPublicKey(private.Public())), "accepted a key that can not be published")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A ring knows its own past through all that happens to it, and an older one does not.
@@ -79,9 +80,7 @@ func TestResume(t *testing.T) {
 	}
 	// New keys where none are left: the ring is another one, and knows what was lost.
 	fresh, err := Bootstrap(d.keys.generate, d.view.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	made, err := fresh.Resume(d.view, newest, Cause{By: "jane", Reason: "all is lost"}, d.keys.generate)
 	if err != nil || made.Ring.Lacks(newest) != "" || len(made.Ring.Keys) != 4 {
 		t.Errorf("a new ring: %v, lacks %q", err, made.Ring.Lacks(newest))
@@ -111,16 +110,11 @@ func TestSparesOfAResumedRingMayHaveSigned(t *testing.T) {
 
 	c = command()
 	c.Key, c.Reason = signed.ID, "leaked"
-	revoked, err := d.ring.Revoke(d.view, c, d.keys.generate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revoked := testkit.Need(d.ring.Revoke(d.view, c, d.keys.generate))(t)
 	if gone := revoked.Ring.Compromised[0]; gone.ID != signed.ID || gone.LastExpiry.Before(bound) {
 		t.Errorf("revoked %+v, want a last expiry from %s", gone, bound)
 	}
-	if err := revoked.Ring.Validate(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, revoked.Ring.Validate())
 	for _, key := range revoked.Ring.Keys {
 		if made := old.index(key.ID) < 0; key.State == Spare && key.LastExpiry.IsZero() != made {
 			t.Errorf("%s: last expiry %s, made after the loss: %t", key, key.LastExpiry, made)
@@ -149,10 +143,7 @@ func TestResumeKeepsTheTimeOfARevocation(t *testing.T) {
 		bare := Past{Published: full.Published, Revoked: []Compromised{{ID: stolen.ID, Algorithm: stolen.Algorithm, RevokedAt: revokedAt}}}
 		d.pass(240 * time.Hour)
 		for name, past := range map[string]Past{"with all accounts": full, "with kids alone": bare} {
-			resumed, err := old.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resumed := testkit.Need(old.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate))(t)
 			gone := resumed.Ring.Compromised[0]
 			if gone.ID != stolen.ID || !gone.RevokedAt.Equal(revokedAt) {
 				t.Errorf("%s, %s: revoked %+v, want at %s", state, name, gone, revokedAt)
@@ -203,9 +194,7 @@ func TestOldestRevocationsAreForgotten(t *testing.T) {
 		d.ring.Compromised = append(d.ring.Compromised, Compromised{ID: id, Algorithm: stolen.Algorithm, RevokedAt: d.ring.clock(d.view), Cause: Cause{By: "jane", Reason: "leaked"}})
 	}
 	full := d.ring
-	if err := full.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, full.Validate())
 
 	d.pass(time.Hour)
 	next := d.one(Active)
@@ -219,9 +208,7 @@ func TestOldestRevocationsAreForgotten(t *testing.T) {
 	case !slices.ContainsFunc(d.ring.Compromised, func(c Compromised) bool { return c.ID == next.ID }):
 		t.Error("the newest revocation is forgotten")
 	}
-	if err := d.ring.Validate(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, d.ring.Validate())
 	if lacks := d.ring.Lacks(past); lacks != "" {
 		t.Errorf("the ring lacks its past: %s", lacks)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The revision grows with each change, and also where a ring is made anew beside a past.
@@ -27,17 +28,13 @@ func TestRevisionGrows(t *testing.T) {
 	past := revoked.Ring.Past()
 	past.Revision = 41
 	anew, err := Bootstrap(NewPrivate, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	resumed, err := anew.Resume(view, past, cause, NewPrivate)
 	if err != nil || resumed.Ring.Revision != 42 {
 		t.Errorf("a ring that was made anew: revision %d, %v", resumed.Ring.Revision, err)
 	}
 	encoded, err := resumed.Ring.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	read, err := Decode(encoded.Document, func(id identity.KeyID) ([]byte, error) { return encoded.Private[id], nil })
 	if err != nil || read.Revision != 42 {
 		t.Errorf("read: revision %d, %v", read.Revision, err)

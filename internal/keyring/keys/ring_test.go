@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // now has a fraction of a second and a zone, so that tests see both go away.
@@ -210,10 +211,7 @@ func TestKeysNeverPrintTheirPrivatePart(t *testing.T) {
 	var text, structured bytes.Buffer
 	slog.New(slog.NewTextHandler(&text, nil)).Info("m", "key", ring.Keys[0], "ring", ring)
 	slog.New(slog.NewJSONHandler(&structured, nil)).Info("m", "key", ring.Keys[0], "ring", ring)
-	asJSON, err := json.Marshal(ring)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := testkit.Need(json.Marshal(ring))(t)
 	outputs := []string{
 		fmt.Sprint(ring), fmt.Sprintf("%v", ring), fmt.Sprintf("%+v", ring), fmt.Sprintf("%#v", ring), fmt.Sprintf("%s %d %x", ring.Keys, ring.Keys, ring.Keys),
 		fmt.Sprintf("%#v", struct{ hidden Ring }{ring}), text.String(), structured.String(), string(asJSON),

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestSettingsHaveDefaults(t *testing.T) {
@@ -13,10 +15,7 @@ func TestSettingsHaveDefaults(t *testing.T) {
 		RotationPeriod: 720 * time.Hour, PublishPeriod: 24 * time.Hour, MaxAge: time.Hour, MaxLifetime: 48 * time.Hour,
 		Leeway: 210 * time.Second, Staleness: time.Minute, ClockSkew: 2 * time.Hour,
 	}
-	got, err := Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Need(Settings{}.Complete())(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}

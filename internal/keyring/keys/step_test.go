@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // days is a ring of stubs and its clock, which only a test moves.
@@ -24,10 +25,7 @@ type days struct {
 
 func newDays(t *testing.T) *days {
 	d := &days{t: t, view: View{Settings: Settings{}.withDefaults(), Now: epoch}}
-	ring, err := Bootstrap(d.keys.generate, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ring := testkit.Need(Bootstrap(d.keys.generate, epoch))(t)
 	d.ring = ring
 	return d
 }
@@ -167,10 +165,7 @@ func TestLifeOfAKey(t *testing.T) {
 func TestTimesCountFromWhenTheyAreStored(t *testing.T) {
 	d := newDays(t)
 	d.view.Now = d.view.Now.Add(d.view.Settings.RotationPeriod)
-	change, err := d.ring.Step(d.view, d.keys.generate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	change := testkit.Need(d.ring.Step(d.view, d.keys.generate))(t)
 	d.store(change)
 	if spare, retiring := d.one(Spare), d.one(Retiring); !spare.PublishedAt.IsZero() || !retiring.LastExpiry.IsZero() {
 		t.Fatalf("times are known before the ring was stored: %s, %s", spare.PublishedAt, retiring.LastExpiry)
@@ -348,14 +343,8 @@ func TestClockThatIsSetBack(t *testing.T) {
 		}
 		accepted := command()
 		accepted.AcceptRefusals = true
-		change, err := d.ring.RotateNow(d.view, accepted, d.keys.generate)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change, err = change.Ring.Step(d.view, d.keys.generate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		change := testkit.Need(d.ring.RotateNow(d.view, accepted, d.keys.generate))(t)
+		change = testkit.Need(change.Ring.Step(d.view, d.keys.generate))(t)
 		for _, key := range change.Ring.Keys {
 			if key.Algorithm == identity.ES256 && key.State == Spare && key.PublishedAt.Before(last) {
 				t.Errorf("%s back: a new spare is published since %s, before the last change of the ring %s", back, key.PublishedAt, last)

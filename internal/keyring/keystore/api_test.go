@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const namespace = "credence-system"
@@ -58,15 +60,12 @@ func newAPI(t testing.TB) *api {
 func (a *api) client(t testing.TB) corev1client.CoreV1Interface {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.server.Certificate().Raw})
-	client, err := corev1client.NewForConfig(&rest.Config{
+	client := testkit.Need(corev1client.NewForConfig(&rest.Config{
 		Host:            a.server.URL,
 		TLSClientConfig: rest.TLSClientConfig{CAData: authority},
 		ContentConfig:   rest.ContentConfig{ContentType: "application/json"},
 		QPS:             -1,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return client
 }
 

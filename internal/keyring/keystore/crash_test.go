@@ -17,15 +17,13 @@ import (
 
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each case is what a writer leaves behind that is killed before the named step of replacing the first ring by the second.
 func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 	old, next := firstRing(), nextRing()
-	encoded, err := next.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := testkit.Need(next.Encode())(t)
 	newKey := next.Keys[3].ID
 	leftovers := []struct {
 		before string
@@ -48,22 +46,16 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 			foreign := map[string][]byte{"README": []byte("mine"), "backup.pem": []byte("mine too")}
 			for _, files := range []map[string][]byte{c.files, foreign} {
 				for name, data := range files {
-					if err := os.WriteFile(store.File(name), data, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, os.WriteFile(store.File(name), data, 0o600))
 				}
 			}
 			got, version, err := store.Load(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := keystoretest.Diff(want, got); diff != "" {
 				t.Fatalf("ring after the crash (-want +got):\n%s", diff)
 			}
 			last := keystoretest.WithNewSpare(got)
-			if err := store.Save(t.Context(), last, version); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, store.Save(t.Context(), last, version))
 			files := map[string]bool{".": true, "ring.json": true, ".lock": true, "README": true, "backup.pem": true}
 			for i := range last.Keys {
 				files[keyFile(last, i)] = true
@@ -84,27 +76,19 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 func TestCrashOfTheFirstSave(t *testing.T) {
 	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
 	encoded, err := nextRing().Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for id, data := range encoded.Private {
-		if err := os.WriteFile(store.File(keystore.KeyName(id)), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(store.File(keystore.KeyName(id)), data, 0o600))
 	}
 	ring, version, err := keystore.LoadOrBootstrap(t.Context(), store, keystoretest.RSAOnce(), keystoretest.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for id, data := range encoded.Private {
 		if kept, err := os.ReadFile(store.File(keystore.KeyName(id))); err != nil || !bytes.Equal(kept, data) {
 			t.Errorf("key file %s, of a ring that may be restored: %v", keystore.KeyName(id), err)
 		}
 	}
 	ring.Keys[0].PublishedAt = ring.Keys[0].PublishedAt.Add(-time.Hour)
-	if err := store.Save(t.Context(), ring, version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), ring, version))
 	if found := modes(t, store.Path()); len(found) != len(ring.Keys)+3 {
 		t.Errorf("after a change directory holds %v, want four keys, ring.json and the lock", found)
 	}
@@ -145,22 +129,15 @@ func TestKilledWriters(t *testing.T) {
 		writer := exec.CommandContext(t.Context(), os.Args[0])
 		writer.Env = append(os.Environ(), crashDirectory+"="+store.Path())
 		writer.Stderr = os.Stderr
-		output, err := writer.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := writer.Start(); err != nil {
-			t.Fatal(err)
-		}
+		output := testkit.Need(writer.StdoutPipe())(t)
+		testkit.Must(t, writer.Start())
 		lines := bufio.NewScanner(output)
 		for range 1 + round%3 {
 			if !lines.Scan() {
 				t.Fatal("the writer stopped by itself")
 			}
 		}
-		if err := writer.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, writer.Process.Kill())
 		_ = writer.Wait() // it was killed
 		if _, _, err := store.Load(t.Context()); err != nil {
 			t.Fatalf("load after round %d: %v", round, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestDirectory(t *testing.T) {
@@ -32,10 +33,7 @@ func TestDirectory(t *testing.T) {
 
 func openDirectory(t *testing.T, path string) *keystore.Directory {
 	t.Helper()
-	store, err := keystore.OpenDirectory(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testkit.Need(keystore.OpenDirectory(path))(t)
 	return store
 }
 
@@ -43,13 +41,9 @@ func openDirectory(t *testing.T, path string) *keystore.Directory {
 func filled(t *testing.T) (*keystore.Directory, string) {
 	t.Helper()
 	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
-	if err := store.Save(t.Context(), firstRing(), ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), firstRing(), ""))
 	_, version, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return store, version
 }
 
@@ -59,7 +53,7 @@ func keyFile(ring keys.Ring, i int) string { return string(ring.Keys[i].ID) + ".
 func modes(t *testing.T, path string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	err := filepath.WalkDir(path, func(name string, _ fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(path, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -70,10 +64,7 @@ func modes(t *testing.T, path string) map[string]string {
 		relative, err := filepath.Rel(path, name)
 		found[relative] = info.Mode().String()
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
@@ -89,10 +80,7 @@ func TestDirectoryLayout(t *testing.T) {
 	if diff := cmp.Diff(want, modes(t, store.Path())); diff != "" {
 		t.Errorf("directory (-want +got):\n%s", diff)
 	}
-	document, err := os.ReadFile(store.File("ring.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile(store.File("ring.json")))(t)
 	if bytes.Contains(document, []byte("PRIVATE")) {
 		t.Error("ring.json has private keys")
 	}
@@ -118,9 +106,7 @@ func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			store, version := filled(t)
 			path := filepath.Join(store.Path(), c.file)
-			if err := os.Chmod(path, c.mode); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chmod(path, c.mode))
 			wantAll := func(operation string, err error) {
 				t.Helper()
 				for _, part := range append(c.want, path) {
@@ -137,9 +123,7 @@ func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
 				wantAll("open", err)
 			}
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if info.Mode().Perm() != c.mode {
 				t.Errorf("the mode became %v: a looser mode is never repaired in silence", info.Mode())
 			}
@@ -169,9 +153,7 @@ func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
 			t.Run(what+" is "+how, func(t *testing.T) {
 				store, _ := filled(t)
 				path := store.File(name)
-				if err := replace[how].with(path); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, replace[how].with(path))
 				_, _, err := store.Load(t.Context())
 				if err == nil || !strings.Contains(err.Error(), replace[how].want) || !strings.Contains(err.Error(), store.Path()) {
 					t.Errorf("load: %v, want an error with %q and the path", err, replace[how].want)
@@ -187,15 +169,9 @@ func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
 func TestOpenDirectoryRefusesWhatIsNoDirectory(t *testing.T) {
 	base := t.TempDir()
 	file, link := filepath.Join(base, "file"), filepath.Join(base, "link")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(base, "real"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("real", link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
+	testkit.Must(t, os.Mkdir(filepath.Join(base, "real"), 0o700))
+	testkit.Must(t, os.Symlink("real", link))
 	cases := map[string]string{
 		file:                            "is a regular file",
 		link:                            "is a symbolic link",
@@ -215,9 +191,7 @@ func TestDirectoryRefusesOtherOwners(t *testing.T) {
 	for _, name := range []string{"", "ring.json", keyFile(firstRing(), 0)} {
 		store, _ := filled(t)
 		path := filepath.Join(store.Path(), name)
-		if err := os.Chown(path, 65534, -1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chown(path, 65534, -1))
 		if _, _, err := store.Load(t.Context()); err == nil || !strings.Contains(err.Error(), path+" belongs to uid 65534") {
 			t.Errorf("load with another owner of %q: %v, want an error that names path and owner", name, err)
 		}
@@ -226,10 +200,7 @@ func TestDirectoryRefusesOtherOwners(t *testing.T) {
 
 func TestDirectoryWaitsForTheLock(t *testing.T) {
 	store, version := filled(t)
-	release, err := store.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := testkit.Need(store.Lock(t.Context()))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	saved := make(chan error)
 	go func() { saved <- store.Save(ctx, nextRing(), version) }()
@@ -239,27 +210,20 @@ func TestDirectoryWaitsForTheLock(t *testing.T) {
 	}
 	go func() { saved <- store.Save(t.Context(), nextRing(), version) }()
 	release()
-	if err := <-saved; err != nil {
-		t.Errorf("save after the lock was released: %v", err)
-	}
+	testkit.Expect(t, <-saved, "save after the lock was released")
 }
 
 // To move a ring from one store to the other, names and bytes are copied.
 func TestSecretAndDirectoryHoldTheSame(t *testing.T) {
 	a, _, _ := secretFilled(t)
 	directory := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
-	if err := directory.Save(t.Context(), firstRing(), ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, directory.Save(t.Context(), firstRing(), ""))
 	files := map[string][]byte{}
 	for name := range modes(t, directory.Path()) {
 		if name == "." || name == ".lock" {
 			continue
 		}
-		content, err := os.ReadFile(directory.File(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(directory.File(name)))(t)
 		files[name] = content
 	}
 	if diff := cmp.Diff(files, a.get(ringName).Data); diff != "" {
@@ -277,13 +241,9 @@ func TestFollowDirectoryByPolls(t *testing.T) {
 	}
 	version, last := "", time.Time{}
 	for _, ring := range []keys.Ring{firstRing(), nextRing()} {
-		if err := writer.Save(t.Context(), ring, version); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, writer.Save(t.Context(), ring, version))
 		_, saved, err := writer.Load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		f.pass(t, keystore.MinPause)
 		f.pass(t, interval)
 		got := receive(t, f.report)
@@ -312,9 +272,7 @@ func TestDirectoryTellsDamageFromOutage(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			store, _ := filled(t)
-			if err := c.change(store); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.change(store))
 			if _, _, err := store.Load(t.Context()); err == nil || errors.Is(err, keystore.ErrUnusable) != c.unusable {
 				t.Errorf("load: %v, want ErrUnusable: %t", err, c.unusable)
 			}
@@ -343,16 +301,12 @@ func FuzzDirectoryLoad(f *testing.F) {
 		}
 		files[keystore.KeyName(id)] = private
 		for name, data := range files {
-			if err := os.WriteFile(store.File(name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(store.File(name), data, 0o600))
 		}
 		ring, _, err := store.Load(t.Context())
 		switch {
 		case err == nil:
-			if err := ring.Validate(); err != nil {
-				t.Errorf("loaded a ring that is not valid: %v", err)
-			}
+			testkit.Expect(t, ring.Validate(), "loaded a ring that is not valid")
 		case !strings.Contains(err.Error(), store.Path()):
 			t.Errorf("the error does not name the file: %v", err)
 		}

@@ -104,9 +104,7 @@ func follow(t *testing.T, store keystore.Store, random float64) *following {
 	}()
 	f.stop = func() {
 		cancel()
-		if err := receive(t, done); err != nil {
-			t.Errorf("follow: %v", err)
-		}
+		testkit.Expect(t, receive(t, done), "follow")
 	}
 	return f
 }
@@ -342,9 +340,7 @@ func TestFollowTellsNothingAfterItsEnd(t *testing.T) {
 	store.load(t)
 	cancel()
 	store.answers <- answer{version: "1"}
-	if err := receive(t, done); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, receive(t, done))
 }
 
 func TestFollowRefusesAShortInterval(t *testing.T) {

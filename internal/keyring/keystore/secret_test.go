@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const ringName = "signing-keys"
@@ -31,9 +32,7 @@ func secretFilled(t *testing.T) (*api, *keystore.Secret, string) {
 	t.Helper()
 	a := newAPI(t)
 	store := keystore.NewSecret(a.client(t), namespace, ringName)
-	if err := store.Save(t.Context(), firstRing(), ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), firstRing(), ""))
 	a.requests()
 	return a, store, a.get(ringName).ResourceVersion
 }
@@ -41,10 +40,7 @@ func secretFilled(t *testing.T) (*api, *keystore.Secret, string) {
 // dataOf is what a Secret with the ring holds.
 func dataOf(t testing.TB, ring keys.Ring) map[string][]byte {
 	t.Helper()
-	encoded, err := ring.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := testkit.Need(ring.Encode())(t)
 	data := map[string][]byte{"ring.json": encoded.Document}
 	for id, private := range encoded.Private {
 		data[string(id)+".pem"] = private
@@ -82,9 +78,7 @@ func TestSecretKeepsWhatOthersPutThere(t *testing.T) {
 	secret.Data["backup.pem"] = []byte("mine")
 	secret.Data["README"] = []byte("mine too")
 	version := a.put(secret)
-	if err := store.Save(t.Context(), nextRing(), version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(t.Context(), nextRing(), version))
 	if got := a.requests(); got != "GET PUT" {
 		t.Errorf("requests %s, want one write only", got)
 	}
@@ -113,9 +107,7 @@ func TestSecretMadeBeforehandIsAnEmptyStore(t *testing.T) {
 	}
 	a.requests()
 	got, version, err := keystore.LoadOrBootstrap(t.Context(), store, keystoretest.RSAOnce(), keystoretest.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if methods := a.requests(); strings.Contains(methods, "POST") {
 		t.Errorf("requests %s, want none to create", methods)
 	}
@@ -336,9 +328,7 @@ func FuzzSecretLoad(f *testing.F) {
 		case err == nil && version == "":
 			t.Error("a ring without a version was loaded")
 		case err == nil:
-			if err := ring.Validate(); err != nil {
-				t.Errorf("loaded a ring that is not valid: %v", err)
-			}
+			testkit.Expect(t, ring.Validate(), "loaded a ring that is not valid")
 		default:
 			if !strings.Contains(err.Error(), "Secret credence-system/signing-keys") {
 				t.Errorf("the error does not name the Secret: %v", err)

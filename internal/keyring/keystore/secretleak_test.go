@@ -21,14 +21,12 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func encodeJSON(t testing.TB, value any) []byte {
 	t.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := testkit.Need(json.Marshal(value))(t)
 	return encoded
 }
 
@@ -62,7 +60,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // answering returns a client of an API that answers every request with the body.
 func answering(t testing.TB, body []byte) corev1client.SecretsGetter {
 	t.Helper()
-	client, err := corev1client.NewForConfig(&rest.Config{
+	client := testkit.Need(corev1client.NewForConfig(&rest.Config{
 		Host:          "https://api.example.com",
 		QPS:           -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
@@ -72,10 +70,7 @@ func answering(t testing.TB, body []byte) corev1client.SecretsGetter {
 				Body: io.NopCloser(bytes.NewReader(body)), Request: r,
 			}, nil
 		}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return client
 }
 
@@ -202,20 +197,12 @@ func TestSecretIsNotLogged(t *testing.T) {
 	ctx := klog.NewContext(t.Context(), logger)
 	a := newAPI(t)
 	store := keystore.NewSecret(a.client(t), namespace, ringName)
-	if err := store.Save(ctx, firstRing(), ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Save(ctx, firstRing(), ""))
 	_, version, err := store.Load(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Save(ctx, nextRing(), version); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, store.Save(ctx, nextRing(), version))
 	watching, cancel := context.WithCancel(ctx)
-	if err := store.Watch(watching, cancel); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, store.Watch(watching, cancel))
 	for _, data := range []map[string][]byte{dataOf(t, firstRing()), dataOf(t, nextRing())} {
 		mustHide(t, logged.String(), data)
 	}

@@ -14,28 +14,21 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 	"github.com/credence-id/credence/internal/keyring/report"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func observe(t *testing.T, ring keys.Ring, now time.Time, before v1alpha1.KeyRingStatus, gates ...keys.Gate) v1alpha1.KeyRingStatus {
 	t.Helper()
-	settings, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := testkit.Need(keys.Settings{}.Complete())(t)
 	view := keys.View{Settings: settings, Gates: gates, Now: now}
 	status := report.Status(report.Observation{
 		Issuer: "https://issuer.example", Ring: ring, View: view, Plan: ring.Plan(view), Generation: 3, Before: before.Conditions,
 		RelyingParties: []v1alpha1.RelyingParty{{Name: "bank", KnownKeys: []string{string(ring.Keys[0].ID)}}},
 	})
 	// As it comes back from the API.
-	content, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Need(json.Marshal(status))(t)
 	var stored v1alpha1.KeyRingStatus
-	if err := json.Unmarshal(content, &stored); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(content, &stored))
 	return stored
 }
 
@@ -89,10 +82,7 @@ func TestViewOfAStatus(t *testing.T) {
 	}
 	object.Status = observe(t, ring, keystoretest.Now(), v1alpha1.KeyRingStatus{})
 	object.Status.Documents = &v1alpha1.PublishedDocuments{From: "ConfigMap", Keys: []string{"c"}}
-	settings, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := testkit.Need(keys.Settings{}.Complete())(t)
 	want := keys.View{Settings: settings, Gates: bank, Documents: &keys.Gate{Name: "ConfigMap", Knows: []identity.KeyID{"c"}}}
 	if diff := cmp.Diff(want, report.View(object)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)

@@ -35,10 +35,7 @@ import (
 
 func window(t *testing.T) renewal.Window {
 	t.Helper()
-	complete, err := renewal.Window{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	complete := testkit.Need(renewal.Window{}.Complete())(t)
 	return complete
 }
 
@@ -48,9 +45,7 @@ func TestPublish(t *testing.T) {
 	call := w.call()
 	call.VolumeContext["mountPath"] = "/identities/banana/"
 	call.VolumeCapability.GetMount().VolumeMountGroup = "4711"
-	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.driver.NodePublishVolume(t.Context(), call)))
 	if got := w.requests; len(got) != 1 || got[0] != "fruit/banana with pod-token-1" {
 		t.Errorf("requests %q", got)
 	}
@@ -77,9 +72,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("after four fifths of its life the token is %s of %d", w.tokenID(), w.requested())
 	}
 	for range 2 {
-		if err := w.unpublish(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.unpublish())
 		w.leavesNothing("after the pod")
 	}
 }
@@ -92,9 +85,7 @@ func TestFiles(t *testing.T) {
 	if w.file("token") == "" || w.file("config") != "" || w.file("credentialsFile") != "" {
 		t.Error("without a target system, the volume has more than a token")
 	}
-	if err := w.unpublish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.unpublish())
 	w.system = &v1alpha1.TargetSystem{Type: "aws", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"kind":"Basket"}`)}}
 	if err := w.publish(); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "target system aws does not take its providerConfig") {
 		t.Errorf("with a configuration of another: %v", err)
@@ -111,9 +102,7 @@ func TestAudience(t *testing.T) {
 		t.Errorf("with a token for the API server: %v", err)
 	}
 	call.Secrets["csi.storage.k8s.io/serviceAccount.tokens"] = `{"":{"token":"for-the-api","expirationTimestamp":"2100-01-01T00:00:00Z"},"agent.identity.credence.dev":{"token":"for-the-agent","expirationTimestamp":"2100-01-01T00:00:00Z"}}`
-	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.driver.NodePublishVolume(t.Context(), call)))
 	if want := []string{"fruit/banana with for-the-agent"}; !slices.Equal(w.requests, want) {
 		t.Errorf("requested %q, want %q", w.requests, want)
 	}
@@ -175,9 +164,7 @@ func TestTokensInAttributes(t *testing.T) {
 	call := w.call()
 	maps.Copy(call.VolumeContext, call.Secrets)
 	call.Secrets = nil
-	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.driver.NodePublishVolume(t.Context(), call)))
 }
 
 // The message of each refusal of the API reaches the pod, and nothing is left.
@@ -262,9 +249,7 @@ func TestRenewedByTheDriver(t *testing.T) {
 		t.Errorf("%d requests with a token of the pod that has expired", w.requested()-before)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-ended)
 	w.mustPublish()
 	if w.tokenID() != "token-3" {
 		t.Errorf("the token is %q after the kubelet's next publication", w.tokenID())
@@ -297,9 +282,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the token is %q", w.tokenID())
 	}
 	w.start()
-	if err := w.unpublish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.unpublish())
 	w.leavesNothing("after the pod")
 }
 
@@ -339,9 +322,7 @@ func TestKilledDriver(t *testing.T) {
 						t.Errorf("after a kill before step %d there is no token", n)
 					}
 				}
-				if err := w.unpublish(); err != nil {
-					t.Error(err)
-				}
+				testkit.Expect(t, w.unpublish())
 				w.leavesNothing(fmt.Sprintf("after a kill before step %d", n))
 			}
 			if kills < 2 {
@@ -389,9 +370,7 @@ func TestWrongClock(t *testing.T) {
 		if !strings.Contains(w.log.String(), "the clocks of this node and of the issuer differ") {
 			t.Error("the log does not have it")
 		}
-		if err := w.unpublish(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, w.unpublish())
 	}
 }
 
@@ -402,18 +381,14 @@ func TestPodTokensByAWrongClock(t *testing.T) {
 	w.ahead = -3 * time.Hour
 	call := w.call()
 	call.Secrets["csi.storage.k8s.io/serviceAccount.tokens"] = fmt.Sprintf(`{"":{"token":"pod-token","expirationTimestamp":%q}}`, began.Add(-2*time.Hour).Format(time.RFC3339))
-	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.driver.NodePublishVolume(t.Context(), call)))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.driver.Run(ctx) }()
 	w.tick(49 * time.Minute)
 	testkit.Eventually(t, "the token is renewed", func() bool { return w.tokenID() == "token-2" })
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-ended)
 }
 
 // A volume that is full keeps its token, and the message has the reason.
@@ -465,9 +440,7 @@ func TestAtOnce(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			if err := publish(); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, publish())
 		})
 	}
 	calls.Wait()
@@ -484,9 +457,7 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if err := w.unpublish(); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, w.unpublish())
 	w.leavesNothing("at the end")
 }
 
@@ -500,9 +471,7 @@ func TestVolumesOfOnePod(t *testing.T) {
 		w.target = fmt.Sprintf("%s-%d", base, n)
 		path := w.target
 		t.Cleanup(func() {
-			if err := volumes.Remove(volumes.Tmpfs{}, path); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, volumes.Remove(volumes.Tmpfs{}, path))
 		})
 		call := w.call()
 		call.VolumeContext["csi.storage.k8s.io/pod.uid"] = pod
@@ -526,9 +495,7 @@ func TestVolumesOfOnePod(t *testing.T) {
 	if w.requested() != most {
 		t.Errorf("%d tokens were requested", w.requested())
 	}
-	if err := publish(most+1, "77aa"); err != nil {
-		t.Errorf("of another pod: %v", err)
-	}
+	testkit.Expect(t, publish(most+1, "77aa"), "of another pod")
 	w.start()
 	for n := range most {
 		if err := publish(n, "5f1c"); err != nil {
@@ -538,12 +505,8 @@ func TestVolumesOfOnePod(t *testing.T) {
 	if err := publish(most, "5f1c"); err == nil {
 		t.Error("one more after a restart")
 	}
-	if err := w.unpublishAt(base + "-0"); err != nil {
-		t.Fatal(err)
-	}
-	if err := publish(most, "5f1c"); err != nil {
-		t.Errorf("after one was taken away: %v", err)
-	}
+	testkit.Must(t, w.unpublishAt(base+"-0"))
+	testkit.Expect(t, publish(most, "5f1c"), "after one was taken away")
 	calls := make([]*spec.NodePublishVolumeRequest, 3*most)
 	for n := range calls {
 		calls[n] = w.call()
@@ -569,33 +532,23 @@ func TestVolumesOfOnePod(t *testing.T) {
 // A file in the way is left as it is, and the message names it.
 func TestSomethingInTheWay(t *testing.T) {
 	w := newWorld(t)
-	if err := os.WriteFile(w.target, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(w.target, nil, 0o600))
 	if err := w.publish(); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), w.target+" is not a folder") {
 		t.Errorf("%v", err)
 	}
-	if _, err := os.Stat(w.target); err != nil {
-		t.Error(err)
-	}
-	if err := os.Remove(w.target); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Expect(t, testkit.Err(os.Stat(w.target)))
+	testkit.Must(t, os.Remove(w.target))
 }
 
 // The kubelet learns which driver a socket has; a driver that it refuses ends, so that another process tries again.
 func TestRegistration(t *testing.T) {
 	driver := csi.New(csi.Config{Node: "node-1", Log: newWorld(t).driver.Log, Memory: volumes.Tmpfs{}})
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- driver.Serve(t.Context(), listener) }()
 	connection, err := grpc.NewClient("unix://"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	kubelet := registration.NewRegistrationClient(connection)
 	info, err := kubelet.GetInfo(t.Context(), &registration.InfoRequest{})
@@ -606,13 +559,9 @@ func TestRegistration(t *testing.T) {
 		t.Error("ready before the kubelet has registered it")
 	}
 	for _, state := range []*registration.RegistrationStatus{{PluginRegistered: true}, {Error: "another driver of this name"}} {
-		if _, err := kubelet.NotifyRegistrationStatus(t.Context(), state); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(kubelet.NotifyRegistrationStatus(t.Context(), state)))
 	}
-	if err := driver.Ready(); err != nil {
-		t.Errorf("registered, and not ready: %v", err)
-	}
+	testkit.Expect(t, driver.Ready(), "registered, and not ready")
 	if err := <-served; err == nil || !strings.Contains(err.Error(), "another driver of this name") {
 		t.Errorf("%v", err)
 	}

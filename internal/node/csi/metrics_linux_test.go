@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The driver counts volumes, tokens by why they were written, and failures by their cause.
@@ -38,9 +40,7 @@ func TestMetrics(t *testing.T) {
 	w.mustPublish()
 	shows("after a restart", expiry+"3600\n"+one)
 	w.start()
-	if err := w.unpublish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.unpublish())
 	shows("without the volume", none)
 }
 
@@ -59,10 +59,7 @@ func TestCounters(t *testing.T) {
 	if _, err := w.driver.NodePublishVolume(t.Context(), invalid); err == nil {
 		t.Error("a volume that can be written")
 	}
-	families, err := w.meters.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Need(w.meters.Gather())(t)
 	got := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.Metric {

@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A volume has the passwords of the registries that it lists, fresh: with a new token, before the first of them ends, and once after a restart.
@@ -59,9 +61,7 @@ func TestPasswordsOfRegistries(t *testing.T) {
 	}
 
 	const list = "direct.example, exchanged.example/team"
-	if err := publish(list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, publish(list))
 	has("credence:password-1")
 	has("credence:" + w.file("token"))
 	before := w.requested()
@@ -93,15 +93,11 @@ func TestPasswordsOfRegistries(t *testing.T) {
 	// One that gives passwords without a life is not asked all the time.
 	refused, lives = false, 1
 	w.clock.Step(10 * time.Minute)
-	if err := publish(list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, publish(list))
 	before = w.requested()
 	w.clock.Step(10 * time.Second)
 	if err := publish(list); err != nil || w.requested() != before {
 		t.Errorf("ten seconds later: %d requests, %v", w.requested()-before, err)
 	}
-	if err := w.unpublish(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.unpublish())
 }

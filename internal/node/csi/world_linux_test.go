@@ -29,6 +29,7 @@ import (
 	"github.com/credence-id/credence/internal/node/volumes"
 	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -64,9 +65,7 @@ func newWorld(t *testing.T) *world {
 		`{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:aws:iam::112233445566:role/banana"}`)}}
 	w.start()
 	t.Cleanup(func() {
-		if err := volumes.Remove(volumes.Tmpfs{}, w.target); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, volumes.Remove(volumes.Tmpfs{}, w.target))
 		if strings.Contains(w.log.String(), "eyJ") {
 			t.Errorf("a token is in the log: %s", w.log.String())
 		}

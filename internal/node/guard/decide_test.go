@@ -17,6 +17,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/credence-id/credence/internal/node/guard"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -96,9 +97,7 @@ func nodeFiles(t *testing.T, template, allowed string) guard.Config {
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -210,26 +209,20 @@ func TestContainersAreTightened(t *testing.T) {
 			}
 			for _, source := range []string{"file", "http", "", "else"} {
 				from(source, asked, want)
-				if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), asked)))
 				if diff := cmp.Diff(want, w.created(t), protocmp.Transform()); diff != "" {
 					t.Errorf("source %q: what the runtime is given (-want +got):\n%s", source, diff)
 				}
 			}
 			// Once more it is as strict.
 			got := w.created(t)
-			if _, err := w.kubelet.CreateContainer(t.Context(), got); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), got)))
 			if !proto.Equal(got, w.created(t)) {
 				t.Errorf("a container that was tightened is changed again: %v", w.created(t))
 			}
 			// One of the API stays as it is.
 			from("api", asked)
-			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), asked)))
 			if diff := cmp.Diff(asked, w.created(t), protocmp.Transform()); diff != "" {
 				t.Errorf("a pod of the API is changed (-want +got):\n%s", diff)
 			}
@@ -241,9 +234,7 @@ func TestMountsAreNotPassedOnToTheHost(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
 	asked := container("file")
 	asked.Config.Mounts[2].Propagation = runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL
-	if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), asked)))
 	if got := w.created(t).GetConfig().GetMounts()[2].GetPropagation(); got != runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER {
 		t.Errorf("the mount is %s", got)
 	}
@@ -310,9 +301,7 @@ func TestContainersAreRefused(t *testing.T) {
 			w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: ", test.reason,
 				" by its template restricted: take it out of the manifest, or list pod kube-system/proxy and the digests of its images in the file of --allow")
 			from("api", asked)
-			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
-				t.Errorf("a pod of the API is refused: %v", err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), asked)), "a pod of the API is refused")
 		})
 	}
 }
@@ -353,9 +342,7 @@ func TestSandboxesAsTheyRun(t *testing.T) {
 	_, err := w.kubelet.CreateContainer(t.Context(), container("file"))
 	w.mustRefuse(t, err, codes.PermissionDenied, "the sandbox of pod kube-system/other-node-1")
 	w.runtime.live = func(s *runtime.PodSandboxStatus) { namespaces(s).Network = 2 }
-	if _, err := w.kubelet.CreateContainer(t.Context(), container("file")); err != nil {
-		t.Errorf("with the network of the host, which it may have: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), container("file"))), "with the network of the host, which it may have")
 }
 
 // Nothing is created in a sandbox that the runtime does not have.
@@ -372,9 +359,7 @@ func TestBaselineHasDevices(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
 	asked := container("file")
 	asked.Config.Devices = []*runtime.Device{{HostPath: "/dev/x"}}
-	if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), asked)))
 }
 
 func TestSandboxes(t *testing.T) {
@@ -429,9 +414,7 @@ func TestSandboxes(t *testing.T) {
 				}
 			}
 			asked.Config.Annotations = sandbox("api").GetAnnotations()
-			if _, err := w.kubelet.RunPodSandbox(t.Context(), asked); err != nil {
-				t.Errorf("a pod of the API is refused: %v", err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.RunPodSandbox(t.Context(), asked)), "a pod of the API is refused")
 			var got runtime.RunPodSandboxRequest
 			if w.last(t, &got); !proto.Equal(asked, &got) {
 				t.Errorf("a pod of the API is changed: %v", &got)
@@ -445,9 +428,7 @@ func TestHandlersAreRefused(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
 	_, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("file"), RuntimeHandler: "h"})
 	w.mustRefuse(t, err, codes.PermissionDenied, "the runtime's handler h")
-	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("api"), RuntimeHandler: "h"}); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("api"), RuntimeHandler: "h"})))
 }
 
 // A container is of an image that the runtime has, by its ID: a runtime takes the name of a file for a checkpoint.
@@ -490,13 +471,9 @@ func TestRestoredContainersAreNotStarted(t *testing.T) {
 	w.runtime.annotations = map[string]string{"restored": "true"}
 	_, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"})
 	w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: a checkpoint: ")
-	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "api"}); err != nil {
-		t.Errorf("of the API: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "api"})), "of the API")
 	w.runtime.annotations = map[string]string{"io.kubernetes.container.hash": "1"}
-	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"}); err != nil {
-		t.Errorf("not restored: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"})), "not restored")
 	w.runtime.liveError = status.Error(codes.NotFound, "no such container")
 	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"}); status.Code(err) != codes.NotFound {
 		t.Errorf("not there: %v", err)
@@ -508,9 +485,7 @@ func TestCheckpointsAreNotRestored(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
 	_, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("file")})
 	w.mustRefuse(t, err, codes.PermissionDenied, "a checkpoint")
-	if _, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("api")}); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("api")})))
 }
 
 // An allowed pod stays as it is, with the images that are listed alone. The runtime creates the image that was looked up.
@@ -547,17 +522,13 @@ func TestAllowedPods(t *testing.T) {
 				w.mustRefuse(t, err, codes.PermissionDenied, `container "main" with image proxy:v1: the host's / at /host`)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := cmp.Diff(want, w.created(t), protocmp.Transform()); diff != "" {
 				t.Errorf("what the runtime is given (-want +got):\n%s", diff)
 			}
 			hosts := &runtime.RunPodSandboxRequest{Config: sandbox("file")}
 			hosts.Config.Linux.SecurityContext.NamespaceOptions.Network = runtime.NamespaceMode_NODE
-			if _, err := w.kubelet.RunPodSandbox(t.Context(), hosts); err != nil {
-				t.Errorf("its sandbox is refused: %v", err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.RunPodSandbox(t.Context(), hosts)), "its sandbox is refused")
 		})
 	}
 }
@@ -592,21 +563,13 @@ func TestNothingIsCreatedWithoutADecision(t *testing.T) {
 			w.mustRefuse(t, err, codes.FailedPrecondition, "creates nothing of it: ", test.reason, "mend the file on this node, as root")
 			_, err = w.kubelet.CreateContainer(t.Context(), container("http"))
 			w.mustRefuse(t, err, codes.FailedPrecondition, "creates nothing of it: ", test.reason)
-			if _, err := w.kubelet.CreateContainer(t.Context(), container("api")); err != nil {
-				t.Errorf("a pod of the API: %v", err)
-			}
-			if _, err := w.kubelet.StopContainer(t.Context(), &runtime.StopContainerRequest{}); err != nil {
-				t.Errorf("a container is not stopped: %v", err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), container("api"))), "a pod of the API")
+			testkit.Expect(t, testkit.Err(w.kubelet.StopContainer(t.Context(), &runtime.StopContainerRequest{})), "a container is not stopped")
 			if test.allowed == "" {
 				return
 			}
-			if err := os.WriteFile(config.Allowed, []byte("pods: []\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.kubelet.CreateContainer(t.Context(), container("http")); err != nil {
-				t.Errorf("with the file mended: %v", err)
-			}
+			testkit.Must(t, os.WriteFile(config.Allowed, []byte("pods: []\n"), 0o600))
+			testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), container("http"))), "with the file mended")
 		})
 	}
 }
@@ -629,9 +592,7 @@ func TestFilesOfOthers(t *testing.T) {
 			template := "apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nmetadata: {name: own}\nspec: {container: {runAsUser: 20017}}\n"
 			for _, file := range []func(guard.Config) string{func(c guard.Config) string { return c.Template }, func(c guard.Config) string { return c.Allowed }} {
 				config := nodeFiles(t, template, "pods: []\n")
-				if err := test.change(file(config)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, test.change(file(config)))
 				w := newWorld(t, config)
 				_, err := w.kubelet.CreateContainer(t.Context(), container("file"))
 				if test.reason == "" {
@@ -663,9 +624,7 @@ func TestFieldsOfLaterVersions(t *testing.T) {
 			change(asked)
 			_, err := w.kubelet.CreateContainer(t.Context(), asked)
 			w.mustRefuse(t, err, codes.PermissionDenied, "field 999 of "+name+", which this version of the guard does not know: ")
-			if err := os.WriteFile(config.Allowed, []byte("pods:\n- {pod: kube-system/proxy, images: ['"+image+"']}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(config.Allowed, []byte("pods:\n- {pod: kube-system/proxy, images: ['"+image+"']}\n"), 0o600))
 			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil || !proto.Equal(asked, w.created(t)) {
 				t.Errorf("allowed: %v, %v", err, w.created(t))
 			}

@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestWritersOfFiles(t *testing.T) {
-	user, err := windows.GetCurrentProcessToken().GetTokenUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := testkit.Need(windows.GetCurrentProcessToken().GetTokenUser())(t)
 	own := "(A;;FA;;;" + user.User.Sid.String() + ")"
 	for access, refused := range map[string]string{
 		"D:P" + own: "",
@@ -24,9 +23,7 @@ func TestWritersOfFiles(t *testing.T) {
 		"D:NO_ACCESS_CONTROL":                           "so that other users can write it",
 	} {
 		path := filepath.Join(t.TempDir(), "allowed.yaml")
-		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte("{}"), 0o600))
 		descriptor, err := windows.SecurityDescriptorFromString(access)
 		if err != nil {
 			t.Fatalf("%s: %v", access, err)

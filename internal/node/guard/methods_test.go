@@ -8,14 +8,12 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/credence-id/credence/internal/endpoint"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each method of CRI is decided on, or passes for a reason. A version of CRI that adds one fails here, until it is known what the method creates.
 func TestEachMethodIsKnown(t *testing.T) {
-	g, err := New(Config{}, endpoint.Socket(filepath.Join(t.TempDir(), "r")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Need(New(Config{}, endpoint.Socket(filepath.Join(t.TempDir(), "r"))))(t)
 	defer g.runtime.Close()
 	known := map[string]bool{}
 	for _, service := range []grpc.ServiceDesc{runtime.RuntimeService_ServiceDesc, runtime.ImageService_ServiceDesc} {

@@ -192,9 +192,7 @@ type world struct {
 func newWorld(t testing.TB, config guard.Config) *world {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "guard") // paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := &world{runtime: &fakeRuntime{image: &runtime.Image{Id: image}}}
 	stopRuntime := w.runtime.serve(t, filepath.Join(folder, "runtime.sock"))
 	stopGuard := serveGuard(t, config, filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock"))
@@ -209,9 +207,7 @@ func newWorld(t testing.TB, config guard.Config) *world {
 		}
 		stopGuard()
 		stopRuntime()
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, os.RemoveAll(folder))
 	})
 	return w
 }
@@ -219,10 +215,7 @@ func newWorld(t testing.TB, config guard.Config) *world {
 func (f *fakeRuntime) serve(t testing.TB, socket string) (stop func()) {
 	t.Helper()
 	server := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(f.handle), grpc.MaxRecvMsgSize(16<<20))
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Need(net.Listen("unix", socket))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	return func() {
@@ -236,31 +229,20 @@ func (f *fakeRuntime) serve(t testing.TB, socket string) (stop func()) {
 func serveGuard(t testing.TB, config guard.Config, socket, runtimeSocket string) (stop func()) {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
-	g, err := guard.New(config, endpoint.Socket(runtimeSocket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Need(guard.New(config, endpoint.Socket(runtimeSocket)))(t)
+	listener := testkit.Need(net.Listen("unix", socket))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(ctx, listener) }()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, <-ended)
 	}
 }
 
 func dial(t testing.TB, socket string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	connection, err := grpc.NewClient("unix://"+socket, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := testkit.Need(grpc.NewClient("unix://"+socket, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	return connection
 }
 
@@ -283,9 +265,7 @@ func (w *world) lastCall(t *testing.T) call {
 
 func (w *world) last(t *testing.T, into proto.Message) {
 	t.Helper()
-	if err := proto.Unmarshal(w.lastCall(t).requests[0], into); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, proto.Unmarshal(w.lastCall(t).requests[0], into))
 }
 
 // created is the last container that the runtime has created.
@@ -334,10 +314,7 @@ func ofTheAPI(t *testing.T, method string) []byte {
 	default:
 		return []byte("\xff not to be decoded: " + method)
 	}
-	data, err := proto.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Need(proto.Marshal(request))(t)
 	return protowire.AppendString(protowire.AppendTag(data, 999, protowire.BytesType), "of a later version")
 }
 
@@ -410,10 +387,7 @@ func TestVersionHasTheGuard(t *testing.T) {
 		"":             "",
 	} {
 		w.runtime.version = has
-		got, err := w.kubelet.Version(t.Context(), &runtime.VersionRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Need(w.kubelet.Version(t.Context(), &runtime.VersionRequest{}))(t)
 		if diff := cmp.Diff(&runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: want, RuntimeApiVersion: "v1"}, got, protocmp.Transform()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", has, diff)
 		}
@@ -441,10 +415,7 @@ func TestFailuresPassThrough(t *testing.T) {
 // Messages of a stream pass in both directions while it is open, and its end passes, too.
 func TestStreamsPassThrough(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
-	stream, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := testkit.Need(w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName))(t)
 	if header, err := stream.Header(); err != nil || len(header.Get("header")) != 1 {
 		t.Errorf("before the first message: header %v, %v", header, err)
 	}
@@ -454,13 +425,8 @@ func TestStreamsPassThrough(t *testing.T) {
 			t.Fatalf("%v; got %d bytes of %d", err, len(got), len(sent))
 		}
 	}
-	second, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	second := testkit.Need(w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName))(t)
+	testkit.Must(t, second.CloseSend())
 	if err := second.RecvMsg(new([]byte)); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -473,13 +439,8 @@ func TestStreamsPassThrough(t *testing.T) {
 func TestStreamsThatAreLeft(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName))
-	stream, err := w.raw.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/runtime.v1.RuntimeService/GetContainerEvents")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Header(); err != nil {
-		t.Fatal(err)
-	}
+	stream := testkit.Need(w.raw.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/runtime.v1.RuntimeService/GetContainerEvents"))(t)
+	testkit.Must(t, testkit.Err(stream.Header()))
 	cancel()
 	w.lastCall(t) // it is there once it has ended
 }
@@ -490,27 +451,16 @@ func TestCallsInFlight(t *testing.T) {
 	socket, runtimeSocket := filepath.Join(folder, "g"), filepath.Join(folder, "r")
 	began, release := make(chan struct{}), make(chan struct{})
 	defer (&fakeRuntime{pulling: func() { close(began); <-release }}).serve(t, runtimeSocket)()
-	g, err := guard.New(nodeFiles(t, guard.Restricted, ""), endpoint.Socket(runtimeSocket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Need(guard.New(nodeFiles(t, guard.Restricted, ""), endpoint.Socket(runtimeSocket)))(t)
+	listener := testkit.Need(net.Listen("unix", socket))(t)
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(ctx, listener) }()
 	connection := dial(t, socket)
 	defer connection.Close()
 	method := runtime.RuntimeService_GetContainerEvents_FullMethodName
-	events, err := connection.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", method), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, grpc.ForceCodecV2(bytesCodec{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := events.Header(); err != nil {
-		t.Fatal(err)
-	}
+	events := testkit.Need(connection.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", method), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, grpc.ForceCodecV2(bytesCodec{})))(t)
+	testkit.Must(t, testkit.Err(events.Header()))
 	pulled := make(chan error, 1)
 	go func() {
 		_, err := runtime.NewImageServiceClient(connection).PullImage(t.Context(), &runtime.PullImageRequest{})
@@ -520,20 +470,12 @@ func TestCallsInFlight(t *testing.T) {
 	end()
 	for range 10 {
 		later := dial(t, socket)
-		if _, err := runtime.NewRuntimeServiceClient(later).Version(t.Context(), &runtime.VersionRequest{}); err != nil {
-			t.Errorf("while an image is pulled: %v", err)
-		}
-		if err := later.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, testkit.Err(runtime.NewRuntimeServiceClient(later).Version(t.Context(), &runtime.VersionRequest{})), "while an image is pulled")
+		testkit.Expect(t, later.Close())
 	}
 	close(release)
-	if err := <-pulled; err != nil {
-		t.Errorf("the pull: %v", err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, <-pulled, "the pull")
+	testkit.Expect(t, <-ended)
 	if err := events.RecvMsg(new([]byte)); status.Code(err) != codes.Unavailable || status.Convert(err).Message() != "credence-node guard ends" {
 		t.Errorf("the stream of events ends with %v", err)
 	}
@@ -564,10 +506,7 @@ func TestRuntimeThatIsAway(t *testing.T) {
 
 // BenchmarkCall is a call of a kubelet, by itself and through a guard.
 func BenchmarkCall(b *testing.B) {
-	folder, err := os.MkdirTemp("", "guard")
-	if err != nil {
-		b.Fatal(err)
-	}
+	folder := testkit.Need(os.MkdirTemp("", "guard"))(b)
 	defer os.RemoveAll(folder)
 	socket, runtimeSocket := filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock")
 	defer (&fakeRuntime{image: &runtime.Image{Id: image}}).serve(b, runtimeSocket)()
@@ -578,17 +517,13 @@ func BenchmarkCall(b *testing.B) {
 		kubelet := runtime.NewRuntimeServiceClient(connection)
 		b.Run(name+"/Version", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := kubelet.Version(b.Context(), &runtime.VersionRequest{}); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(kubelet.Version(b.Context(), &runtime.VersionRequest{})))
 			}
 		})
 		for _, source := range []string{"api", "file"} {
 			b.Run(name+"/CreateContainer/"+source, func(b *testing.B) {
 				for b.Loop() {
-					if _, err := kubelet.CreateContainer(b.Context(), container(source)); err != nil {
-						b.Fatal(err)
-					}
+					testkit.Must(b, testkit.Err(kubelet.CreateContainer(b.Context(), container(source))))
 				}
 			})
 		}

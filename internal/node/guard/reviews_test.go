@@ -16,6 +16,7 @@ import (
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/node/guard"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // fakeReviewer gives one verdict on all pods, or an error.
@@ -85,9 +86,7 @@ func specOf(container string) identityv1alpha1.NodeReviewSpec {
 func TestVerdictsAreKept(t *testing.T) {
 	file, f := verdictsFile(t), &fakeReviewer{verdict: allowed}
 	w := newReviewed(t, file, f)
-	if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 	if diff := cmp.Diff(named("main"), w.created(t), protocmp.Transform()); diff != "" {
 		t.Errorf("what the runtime is given (-want +got):\n%s", diff)
 	}
@@ -132,13 +131,9 @@ func TestPodsThatAreHeld(t *testing.T) {
 			_, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("api")})
 			w.mustRefuse(t, err, test.code, "its containers", test.reason)
 			f.mustHave(t, specOf("main"), specOf("main"), specOf(""))
-			if _, err := w.kubelet.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: "c"}); err != nil {
-				t.Errorf("stop: %v", err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.StopContainer(t.Context(), &runtime.StopContainerRequest{ContainerId: "c"})), "stop")
 			f.answers(allowed, nil)
-			if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 		})
 	}
 }
@@ -148,9 +143,7 @@ func TestPodsThatAreNotReviewed(t *testing.T) {
 	f := &fakeReviewer{verdict: held}
 	w := newReviewed(t, verdictsFile(t), f)
 	w.runtime.live = func(s *runtime.PodSandboxStatus) { s.Metadata.Namespace = "credence-system" }
-	if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 	f.mustHave(t)
 }
 
@@ -158,9 +151,7 @@ func TestPodsThatAreNotReviewed(t *testing.T) {
 func TestSandboxesOfOtherPods(t *testing.T) {
 	f := &fakeReviewer{verdict: allowed}
 	w := newReviewed(t, verdictsFile(t), f)
-	if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 	f.answers(held, nil)
 	w.runtime.live = func(s *runtime.PodSandboxStatus) { s.Metadata.Uid = "of another one" }
 	if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err == nil {
@@ -178,9 +169,7 @@ func TestVerdictsAreForgotten(t *testing.T) {
 	create := func(uid string) {
 		t.Helper()
 		w.runtime.live = func(s *runtime.PodSandboxStatus) { s.Metadata.Uid = uid }
-		if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 	}
 	w.runtime.pods = []string{"a", "b"}
 	create("a")
@@ -210,19 +199,13 @@ func TestVerdictsOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, f := verdictsFile(t), &fakeReviewer{verdict: held}
-			if err := os.WriteFile(file, []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(file, test.mode); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, []byte(test.content), 0o600))
+			testkit.Must(t, os.Chmod(file, test.mode))
 			w := newReviewed(t, file, f)
 			_, err := w.kubelet.CreateContainer(t.Context(), named("main"))
 			w.mustRefuse(t, err, codes.PermissionDenied, "holds")
 			f.answers(allowed, nil)
-			if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 		})
 	}
 }
@@ -232,9 +215,7 @@ func TestVerdictsThatCannotBeWritten(t *testing.T) {
 	f := &fakeReviewer{verdict: allowed}
 	w := newReviewed(t, filepath.Join(t.TempDir(), "none", "verdicts.json"), f)
 	for range 2 {
-		if _, err := w.kubelet.CreateContainer(t.Context(), named("main")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), named("main"))))
 	}
 	f.mustHave(t, specOf("main"))
 }
@@ -251,9 +232,7 @@ func TestCredentialSpecsAreReviewed(t *testing.T) {
 	asked := specOf("main")
 	asked.CredentialSpec = `{"Sid":"a"}`
 	for range 2 {
-		if _, err := w.kubelet.CreateContainer(t.Context(), with(asked.CredentialSpec)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(w.kubelet.CreateContainer(t.Context(), with(asked.CredentialSpec))))
 	}
 	f.mustHave(t, asked)
 	f.answers(held, nil)
@@ -267,9 +246,7 @@ func TestCredentialSpecsOfSandboxesAreReviewed(t *testing.T) {
 	f := &fakeReviewer{verdict: held}
 	w := newReviewed(t, verdictsFile(t), f)
 	config := sandbox("api")
-	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config})))
 	f.mustHave(t)
 	asked := specOf("")
 	asked.CredentialSpec = `{"Sid":"a"}`
@@ -291,7 +268,5 @@ func TestCredentialSpecsOfSandboxesAreReviewed(t *testing.T) {
 		f.mustHave(t, asked)
 	}
 	f.answers(allowed, nil)
-	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config})))
 }

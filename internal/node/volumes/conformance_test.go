@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // conforms checks what the files of volumes need of memory, on each system.
@@ -20,9 +21,7 @@ func conforms(t *testing.T, memory volumes.Memory) {
 	if err := volumes.Write(memory, path, nil, nil); err == nil {
 		t.Error("files are written where nothing is mounted")
 	}
-	if err := volumes.Make(memory, path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, volumes.Make(memory, path))
 	if mounted, err := memory.Mounted(path); err != nil || !mounted {
 		t.Errorf("mounted: %t, %v", mounted, err)
 	}
@@ -30,9 +29,7 @@ func conforms(t *testing.T, memory volumes.Memory) {
 		t.Errorf("a new volume has %v, %v", entries, err)
 	}
 	for _, want := range []string{"first", "second"} {
-		if err := volumes.Write(memory, path, map[string][]byte{"token": []byte(want), want: nil}, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, volumes.Write(memory, path, map[string][]byte{"token": []byte(want), want: nil}, nil))
 		if got, err := volumes.Read(path, "token"); err != nil || string(got) != want {
 			t.Errorf("the token is %q, %v, want %q", got, err, want)
 		}
@@ -44,9 +41,7 @@ func conforms(t *testing.T, memory volumes.Memory) {
 		t.Errorf("a volume is made over another one: %v", err)
 	}
 	for range 2 { // a kubelet repeats it
-		if err := volumes.Remove(memory, path); err != nil {
-			t.Errorf("remove: %v", err)
-		}
+		testkit.Expect(t, volumes.Remove(memory, path), "remove")
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("after it was removed: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // writeInto makes this program one that writes into the volume at the path until it is killed.
@@ -55,23 +56,16 @@ func made(t *testing.T) string {
 		t.Skip("only root mounts file systems")
 	}
 	path := filepath.Join(t.TempDir(), "mount")
-	if err := volumes.Make(volumes.Tmpfs{}, path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, volumes.Make(volumes.Tmpfs{}, path))
 	t.Cleanup(func() {
-		if err := volumes.Remove(volumes.Tmpfs{}, path); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, volumes.Remove(volumes.Tmpfs{}, path))
 	})
 	return path
 }
 
 func names(t *testing.T, path string) string {
 	t.Helper()
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Need(os.ReadDir(path))(t)
 	var all []string
 	for _, entry := range entries {
 		all = append(all, entry.Name())
@@ -93,9 +87,7 @@ func TestWrite(t *testing.T) {
 		{map[string][]byte{"token": []byte("a"), "config": []byte("b")}, nil, 0o644, 0, "config token"},
 		{map[string][]byte{"token": []byte("c"), "kubeconfig": []byte("d")}, &group, 0o440, 4711, "kubeconfig token"},
 	} {
-		if err := volumes.Write(volumes.Tmpfs{}, path, test.files, test.group); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, volumes.Write(volumes.Tmpfs{}, path, test.files, test.group))
 		for name, want := range test.files {
 			got, err := volumes.Read(path, name)
 			if err != nil || !bytes.Equal(got, want) {
@@ -125,25 +117,17 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("the folder has %s", got)
 	}
 	file := filepath.Join(folder, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
 	link := filepath.Join(folder, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(path, link))
 	for _, place := range []string{file, link, folder, filepath.Join(folder, "missing", "mount")} {
 		if err := volumes.Make(volumes.Tmpfs{}, place); err == nil {
 			t.Errorf("made at %s", place)
 		}
 	}
 	proc := filepath.Join(t.TempDir(), "proc")
-	if err := os.Mkdir(proc, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(proc, 0o700))
+	testkit.Must(t, syscall.Mount("proc", proc, "proc", 0, ""))
 	t.Cleanup(func() { _ = syscall.Unmount(proc, 0) })
 	if err := volumes.Remove(volumes.Tmpfs{}, proc); err == nil || !strings.Contains(err.Error(), "something else than memory") {
 		t.Errorf("remove what another has mounted: %v", err)
@@ -157,9 +141,7 @@ func TestSwap(t *testing.T) {
 		t.Skip("only root mounts file systems")
 	}
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	own := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	mount := exec.CommandContext(t.Context(), program)
 	mount.Env = append(os.Environ(), mountAt+"="+t.TempDir())
@@ -176,9 +158,7 @@ func TestSwap(t *testing.T) {
 // A volume that is full keeps the files that it has, and takes new ones once there is room.
 func TestFull(t *testing.T) {
 	path := made(t)
-	if err := volumes.Write(volumes.Tmpfs{}, path, generation(1), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, volumes.Write(volumes.Tmpfs{}, path, generation(1), nil))
 	large := map[string][]byte{"token": bytes.Repeat([]byte("x"), 2<<20)}
 	if err := volumes.Write(volumes.Tmpfs{}, path, large, nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write more than there is room for: %v", err)
@@ -186,29 +166,18 @@ func TestFull(t *testing.T) {
 	if got, err := volumes.Read(path, "token"); string(got) != "1" || err != nil {
 		t.Errorf("the token is %q, %v", got, err)
 	}
-	if err := volumes.Write(volumes.Tmpfs{}, path, generation(2), nil); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, volumes.Write(volumes.Tmpfs{}, path, generation(2), nil))
 }
 
 // A volume is removed while a process has a file of it open, also one that was mounted twice; again, nothing happens.
 func TestRemove(t *testing.T) {
 	path := made(t)
-	if err := volumes.Write(volumes.Tmpfs{}, path, generation(0), nil); err != nil {
-		t.Fatal(err)
-	}
-	open, err := os.Open(filepath.Join(path, "token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, volumes.Write(volumes.Tmpfs{}, path, generation(0), nil))
+	open := testkit.Need(os.Open(filepath.Join(path, "token")))(t)
 	defer open.Close()
-	if err := (volumes.Tmpfs{}).Mount(path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, (volumes.Tmpfs{}).Mount(path))
 	for range 2 {
-		if err := volumes.Remove(volumes.Tmpfs{}, path); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, volumes.Remove(volumes.Tmpfs{}, path))
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the folder is left: %v", err)
 		}
@@ -218,44 +187,27 @@ func TestRemove(t *testing.T) {
 // A writer that is killed at any time leaves all files of one generation, and the next one sweeps up after it.
 func TestKilledWriter(t *testing.T) {
 	path := made(t)
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testkit.Need(os.Executable())(t)
 	for kill := range 40 {
 		writer := exec.CommandContext(t.Context(), program)
 		writer.Env = append(os.Environ(), writeInto+"="+path)
 		output, err := writer.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := writer.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, writer.Start())
 		// After another number of lines each time.
-		if _, err := output.Read(make([]byte, 1+kill*7)); err != nil {
-			t.Fatal(err)
-		}
-		if err := writer.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(output.Read(make([]byte, 1+kill*7))))
+		testkit.Must(t, writer.Process.Kill())
 		_ = writer.Wait()
 		current, err := filepath.EvalSymlinks(filepath.Join(path, "..data"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		token, err := os.ReadFile(filepath.Join(current, "token"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		config, err := os.ReadFile(filepath.Join(current, "config"))
 		if err != nil || !bytes.Equal(token, config) || len(token) == 0 {
 			t.Errorf("files of two generations: %q and %q, %v", token, config, err)
 		}
 	}
-	if err := volumes.Write(volumes.Tmpfs{}, path, generation(1), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, volumes.Write(volumes.Tmpfs{}, path, generation(1), nil))
 	if got := names(t, path); strings.Count(got, " ") != 3 || !strings.HasSuffix(got, " config token") {
 		t.Errorf("the volume has %s", got)
 	}

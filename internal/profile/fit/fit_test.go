@@ -14,14 +14,13 @@ import (
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/profile/fit"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func pod(t *testing.T, os target.OS, text string) profile.Pod {
 	t.Helper()
 	p := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict([]byte(text), &p.Spec); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.UnmarshalStrict([]byte(text), &p.Spec))
 	return profile.Pod{Pod: p, OS: os}
 }
 
@@ -65,9 +64,7 @@ securityContext:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var want accounts.ServiceAccountProfileSpec
-			if err := yaml.UnmarshalStrict([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, yaml.UnmarshalStrict([]byte(c.want), &want))
 			if diff := cmp.Diff(want, fit.Spec(c.pods)); diff != "" {
 				t.Error(diff)
 			}

@@ -10,14 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/credence-id/credence/internal/profile/username"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func parse(t *testing.T, template string) username.Template {
 	t.Helper()
-	parsed, err := username.Parse(template, "prod.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := testkit.Need(username.Parse(template, "prod.example.com"))(t)
 	return parsed
 }
 

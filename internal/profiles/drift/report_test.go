@@ -25,6 +25,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A namespace with many profiles, whose statuses are all to be written, holds up neither the eviction of another one, nor the statuses of a third for
@@ -53,14 +54,9 @@ func TestOneNamespaceOfMany(t *testing.T) {
 		_, _ = fmt.Fprint(w, answer) // a test's own connection
 	}))
 	defer server.Close()
-	opened, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	scheme := runtime.NewScheme()
-	if err := accounts.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, accounts.AddToScheme(scheme))
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 	profile := func(namespace, name string, onChange accounts.OnChange) {
 		builder.WithObjects(&accounts.ServiceAccountProfile{
@@ -101,9 +97,7 @@ func TestOneNamespaceOfMany(t *testing.T) {
 	look := func() []string {
 		t.Helper()
 		did = nil
-		if err := c.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.look(t.Context()))
 		return did
 	}
 	if first := look(); !slices.Contains(first, "write b/web") || !slices.Contains(first, "write c/web") || len(first) > 40 {

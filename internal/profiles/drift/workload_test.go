@@ -26,6 +26,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // deploymentOf is one of an account, whose selector is app: name.
@@ -52,10 +53,7 @@ func api(t *testing.T, lists map[string][]string) (*cluster.API, map[string]int)
 		_, _ = fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(items, ","))
 	}))
 	t.Cleanup(server.Close)
-	opened, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	return opened, requests
 }
 
@@ -122,9 +120,7 @@ func TestStatusOfUndecided(t *testing.T) {
 	opened, _ := api(t, nil)
 	written := ""
 	scheme := runtime.NewScheme()
-	if err := accounts.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, accounts.AddToScheme(scheme))
 	profile := &accounts.ServiceAccountProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web", UID: "u"}, Spec: accounts.ServiceAccountProfileSpec{OnChange: accounts.OnChangeEvict}}
 	c := &Controller{
 		Clusters: cluster.Both{Workload: opened}, Limiter: flowcontrol.NewFakeAlwaysRateLimiter(), Events: record.NewFakeRecorder(9), Periods: DefaultPeriods, Clock: clock.RealClock{},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/credence-id/credence/test/testkit"
 	"github.com/credence-id/credence/test/testkit/policies"
 )
 
@@ -132,9 +133,7 @@ func TestPodsInDoubtAreAllThatAreRefused(t *testing.T) {
 func BenchmarkPolicyOfProfiles(b *testing.B) {
 	policy := policies.Compile(b, policies.Shipped(b, "credence-profile-pods"))
 	param := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(`{metadata: {name: cart, namespace: shop}, spec: {securityContext: {mode: Enforce, pod: {runAsNonRoot: true}, container: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}, secrets: {allowed: [db]}}}`), &param.Object); err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, yaml.Unmarshal([]byte(`{metadata: {name: cart, namespace: shop}, spec: {securityContext: {mode: Enforce, pod: {runAsNonRoot: true}, container: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}, secrets: {allowed: [db]}}}`), &param.Object))
 	const container = `image: a, env: [{name: A, value: a}, {name: B, valueFrom: {secretKeyRef: {name: db, key: b}}}], securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`
 	for what, account := range map[string]string{"met": "cart", "another": "till"} {
 		request := policies.Request{User: "jane", Param: param, Pod: policies.Pod(b, `{metadata: {name: p}, spec: {serviceAccountName: `+account+`, securityContext: {runAsNonRoot: true}, volumes: [{name: a, emptyDir: {}}], containers: [{name: a, `+container+`}, {name: b, `+container+`}]}}`)}

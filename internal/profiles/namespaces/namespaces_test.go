@@ -25,6 +25,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/profiles"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMissing(t *testing.T) {
@@ -77,16 +78,10 @@ roleBindings:
 `
 
 func TestWanted(t *testing.T) {
-	objects, err := wanted(&template("x", 0, teams).Spec, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(wanted(&template("x", 0, teams).Spec, "shop"))(t)
 	var got []string
 	for _, object := range objects {
-		text, err := json.Marshal(object.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(json.Marshal(object.Object))(t)
 		got = append(got, string(text))
 	}
 	want := []string{
@@ -127,9 +122,7 @@ func TestSplit(t *testing.T) {
 		},
 	} {
 		labels, objects, contradictions, err := split(template("new", 0, test.spec), []*accounts.NamespaceTemplate{old}, "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var keys []key
 		for _, object := range objects {
 			keys = append(keys, keyOf(object))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // findings lists what a report found as check/diagnosis.
@@ -28,9 +29,7 @@ func findings(report Report) []string {
 // The documents that Credence serves pass every check, with a token and without.
 func TestOurOwnDocumentsPass(t *testing.T) {
 	handler := discovery.NewHandler(discovery.Settings{Issuer: siteIssuer})
-	if err := handler.Publish(healthy(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, handler.Publish(healthy(t)))
 	s := newSite(t)
 	s.withToken(t)
 	s.options.Audience = "two"
@@ -101,10 +100,7 @@ func holdRules(t *testing.T, report Report, token string) {
 	if diff := cmp.Diff(Names(), names); diff != "" {
 		t.Errorf("checks of the report (-want +got):\n%s", diff)
 	}
-	encoded, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := testkit.Need(json.Marshal(report))(t)
 	if signature := token[strings.LastIndex(token, ".")+1:]; len(signature) > 8 && strings.Contains(string(encoded), signature) {
 		t.Error("the report shows the token")
 	}
@@ -122,17 +118,11 @@ func TestEveryDiagnosisIsPlanted(t *testing.T) {
 			planted[diagnosis] = true
 		}
 	}
-	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := testkit.Need(filepath.Glob("*.go"))(t)
 	diagnosis := regexp.MustCompile(`o\.(?:fail|warn|away)\("([a-z0-9-]+)"`)
 	seen := 0
 	for _, source := range sources {
-		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(os.ReadFile(source))(t)
 		for _, match := range diagnosis.FindAllStringSubmatch(string(text), -1) {
 			seen++
 			if strings.HasSuffix(match[1], "-") {

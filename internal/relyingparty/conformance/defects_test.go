@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // defect is one thing that is planted, and everything that must be found then, as check/diagnosis.
@@ -283,14 +285,8 @@ func rsaOf(bits uint) func(*testing.T, *site) {
 // curveKey replaces everything of the planted key by a point, with its first and last byte changed.
 func curveKey(curve elliptic.Curve, name, algorithm string, x func([]byte) string) func(*testing.T, *site) {
 	return func(t *testing.T, s *site) {
-		key, err := ecdsa.GenerateKey(curve, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		point, err := key.PublicKey.Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := testkit.Need(ecdsa.GenerateKey(curve, rand.Reader))(t)
+		point := testkit.Need(key.PublicKey.Bytes())(t)
 		half := len(point[1:]) / 2
 		more(map[string]any{
 			"kty": "EC", "crv": name, "alg": algorithm, "n": nil, "e": nil,

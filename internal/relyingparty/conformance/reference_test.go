@@ -4,14 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The reference has a row for every check, with every diagnosis that a planted defect gets.
 func TestTheReferenceNamesEveryCheckAndDiagnosis(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/reference/command-line.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile("../../../docs/reference/command-line.md"))(t)
 	row := func(check string) string {
 		for line := range strings.Lines(string(text)) {
 			first, rest, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")

@@ -42,16 +42,10 @@ func healthy(t testing.TB) discovery.Documents {
 	t.Helper()
 	var keys []identity.PublicKey
 	for _, public := range []crypto.PublicKey{&rsaKey().PublicKey, &ecKey().PublicKey} {
-		key, err := identity.NewPublicKey(public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := testkit.Need(identity.NewPublicKey(public))(t)
 		keys = append(keys, key)
 	}
-	documents, err := discovery.New(siteIssuer, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Need(discovery.New(siteIssuer, keys))(t)
 	return documents
 }
 

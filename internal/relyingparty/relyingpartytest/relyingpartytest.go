@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // RSAKey returns the RSA key of this process: RSA keys are slow to make.
@@ -62,10 +64,7 @@ func Claims(issuer string, now time.Time, changes ...map[string]any) map[string]
 // Marshal encodes claims.
 func Marshal(t testing.TB, claims map[string]any) []byte {
 	t.Helper()
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := testkit.Need(json.Marshal(claims))(t)
 	return payload
 }
 
@@ -79,18 +78,9 @@ func Sign(t testing.TB, key crypto.Signer, keyID string, payload []byte, headers
 	for name, value := range headers {
 		options = options.WithHeader(jose.HeaderKey(name), value)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithmOf(key), Key: key}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := testkit.Need(jose.NewSigner(jose.SigningKey{Algorithm: algorithmOf(key), Key: key}, options))(t)
+	signed := testkit.Need(signer.Sign(payload))(t)
+	token := testkit.Need(signed.CompactSerialize())(t)
 	return token
 }
 

@@ -10,14 +10,12 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/credence-id/credence/internal/securitycontext/cri"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func container(t *testing.T, c *corev1.SecurityContext, node cri.Node) *runtime.LinuxContainerSecurityContext {
 	t.Helper()
-	message, err := cri.LinuxContainer(c, node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := testkit.Need(cri.LinuxContainer(c, node))(t)
 	return message
 }
 
@@ -87,9 +85,7 @@ func TestProfiles(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if diff := cmp.Diff(test.want, [2]*runtime.SecurityProfile{got.GetSeccomp(), got.GetApparmor()}, protocmp.Transform()); diff != "" {
 				t.Errorf("seccomp and AppArmor (-want +got):\n%s", diff)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Suite is an adapter, with the configurations that it must accept.
@@ -77,9 +78,7 @@ func checkLimits(t testing.TB, limits target.Limits) {
 func checkOrder(t testing.TB, suite Suite) {
 	for _, accepted := range suite.Accepted {
 		var sorted bytes.Buffer
-		if err := json.Indent(&sorted, marshal(t, object(t, accepted)), " ", "\t"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Indent(&sorted, marshal(t, object(t, accepted)), " ", "\t"))
 		first, _ := suite.Adapter.Parse([]byte(accepted), path())
 		second, errs := suite.Adapter.Parse(sorted.Bytes(), path())
 		if len(errs) > 0 {
@@ -158,9 +157,6 @@ func with(t testing.TB, members map[string]json.RawMessage, name, value string) 
 
 func marshal(t testing.TB, value any) []byte {
 	t.Helper()
-	out, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Need(json.Marshal(value))(t)
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // landscape is many objects, each with a Secret by a binding and one by an identity, on a few clusters.
@@ -34,10 +35,7 @@ func BenchmarkBindingChanges(b *testing.B) {
 	w := newWorld(b)
 	w.fill(b, landscape(10000, 50)...)
 	w.set(func() { w.clusters["agent"] = cluster("cluster-7") })
-	seen, err := w.Watch(as(b, "agent"), &internalversion.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	seen := testkit.Need(w.Watch(as(b, "agent"), &internalversion.ListOptions{}))(b)
 	defer seen.Stop()
 	for range 400 {
 		<-seen.ResultChan()

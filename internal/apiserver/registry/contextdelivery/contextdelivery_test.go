@@ -111,9 +111,7 @@ func newWorldAt(t testing.TB, now clock.WithTicker) *world {
 		Bindings:   storage{&authentication.CredentialsBindingList{Items: []authentication.CredentialsBinding{*binding("infra", "banana")}}, w.bindings},
 		Clusters:   w, Objects: w, Clock: now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return w
 }
 
@@ -313,14 +311,9 @@ func TestUnknownIsNotNothing(t *testing.T) {
 func TestCallers(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, placed("foo", east, "dns=kiwi"))
-	list, err := w.List(as(t, "east"), &internalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Need(w.List(as(t, "east"), &internalversion.ListOptions{}))(t)
 	name := list.(*v1alpha1.ContextDeliveryList).Items[0].Name
-	if _, err := w.Get(as(t, "east"), name, nil); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, testkit.Err(w.Get(as(t, "east"), name, nil)))
 	if _, err := w.Get(as(t, "west"), name, nil); code(err) != http.StatusNotFound {
 		t.Errorf("another cluster: %v, want 404", err)
 	}
@@ -375,10 +368,7 @@ type events struct {
 // follow watches as a user, from a version on.
 func (w *world) follow(t *testing.T, name, version string) *events {
 	t.Helper()
-	watching, err := w.Watch(as(t, name), &internalversion.ListOptions{ResourceVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watching := testkit.Need(w.Watch(as(t, name), &internalversion.ListOptions{ResourceVersion: version}))(t)
 	t.Cleanup(watching.Stop)
 	e := &events{Interface: watching}
 	go func() {
@@ -443,10 +433,7 @@ func TestWatch(t *testing.T) {
 	}
 
 	// A client that wants the present first gets it with a mark at its end, whatever version it names.
-	streamed, err := w.Watch(as(t, "east"), &internalversion.ListOptions{SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersion: "7", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streamed := testkit.Need(w.Watch(as(t, "east"), &internalversion.ListOptions{SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersion: "7", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}))(t)
 	if got := <-streamed.ResultChan(); got.Type != watch.Added {
 		t.Errorf("first comes %v", got)
 	}
@@ -465,10 +452,7 @@ func TestWatch(t *testing.T) {
 func TestSlowWatch(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t)
-	slow, err := w.Watch(as(t, "east"), &internalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := testkit.Need(w.Watch(as(t, "east"), &internalversion.ListOptions{}))(t)
 	defer slow.Stop()
 	for i := range 40000 {
 		w.index.Set(source, placed("foo", east, fmt.Sprintf("dns-%d=kiwi", i%2)))
@@ -554,9 +538,7 @@ func TestTable(t *testing.T) {
 	w := newWorld(t)
 	w.fill(t, placed("foo", east, "dns=kiwi"), placed("thief", east, "dns=kiwi"))
 	list, err := w.List(as(t, "east"), &internalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	table, err := w.ConvertToTable(t.Context(), list, nil)
 	if err != nil || len(table.Rows) != 2 || len(table.ColumnDefinitions) != len(table.Rows[0].Cells) || table.ResourceVersion == "" {
 		t.Fatalf("%+v, %v", table, err)

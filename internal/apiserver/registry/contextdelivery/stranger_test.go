@@ -44,10 +44,7 @@ func TestStrangersSeeNothing(t *testing.T) {
 	w.set(func() { w.away = nil })
 	w.fill(t, placed("foo", east, "dns=kiwi"))
 	empty("with deliveries of others")
-	list, err := w.List(as(t, "east"), &internalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Need(w.List(as(t, "east"), &internalversion.ListOptions{}))(t)
 	for _, name := range []string{list.(*v1alpha1.ContextDeliveryList).Items[0].Name, "none"} {
 		if _, err := w.Get(as(t, "stranger"), name, nil); code(err) != http.StatusNotFound {
 			t.Errorf("%v, want 404", err)
@@ -67,10 +64,7 @@ func TestBookmarks(t *testing.T) {
 		now := clocktesting.NewFakeClock(time.Now())
 		w := newWorldAt(t, now)
 		w.fill(t, placed("foo", east, "dns=kiwi"))
-		watching, err := w.Watch(as(t, name), &internalversion.ListOptions{SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		watching := testkit.Need(w.Watch(as(t, name), &internalversion.ListOptions{SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true}))(t)
 		var last watch.Event
 		for _, want := range initial {
 			if last = <-watching.ResultChan(); last.Type != want {

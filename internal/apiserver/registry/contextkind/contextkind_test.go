@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -38,15 +39,9 @@ func (s *server) Authorize(ctx context.Context, a authorizer.Attributes) (author
 
 func start(t *testing.T) *server {
 	t.Helper()
-	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Need(apiserver.NewScheme())(t)
 	s := &server{rights: writer}
-	s.REST, err = contextkind.NewREST(scheme, apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.REST = testkit.Need(contextkind.NewREST(scheme, apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...), s))(t)
 	t.Cleanup(s.Destroy)
 	return s
 }
@@ -103,9 +98,7 @@ func TestWritersNeedTheRightsThatAContextKindUses(t *testing.T) {
 	if err := s.create(request.WithNamespace(t.Context(), ""), databases()); !apierrors.IsUnauthorized(err) {
 		t.Errorf("without a user: %v", err)
 	}
-	if err := s.create(ctx, databases()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.create(ctx, databases()))
 
 	// Labels need no right, and another spec does.
 	s.rights = apiservertest.Rights{}
@@ -127,9 +120,7 @@ func TestContextKindsThatAreInvalid(t *testing.T) {
 	s := start(t)
 	s.rights = apiservertest.Rights{apiservertest.All}
 	ctx := apiservertest.As(t.Context(), "jane", "")
-	if err := s.create(ctx, databases()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.create(ctx, databases()))
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.ContextKind)
 		want   string

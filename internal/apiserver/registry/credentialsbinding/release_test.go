@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // holding is a world that remembers what is held.
@@ -49,9 +50,7 @@ func TestRelease(t *testing.T) {
 		90 * time.Second: {"bound": {"elsewhere/b"}, "free": nil},
 	} {
 		got := referred{}
-		if err := release(t.Context(), got, held, []v1alpha1.CredentialsBinding{bound}, deletion.Add(after)); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, release(t.Context(), got, held, []v1alpha1.CredentialsBinding{bound}, deletion.Add(after)))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s after the deletion (-want +got):\n%s", after, diff)
 		}
@@ -72,9 +71,7 @@ func TestRehold(t *testing.T) {
 		bindings = append(bindings, *binding(nil, ref(name)))
 	}
 	bindings = append(bindings, *binding(ref("static"), nil))
-	if err := (references{w, w}).rehold(t.Context(), bindings); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, (references{w, w}).rehold(t.Context(), bindings))
 	if want := []string{"shop/lost", "shop/just-deleted"}; !slices.Equal(held, want) {
 		t.Errorf("held %q, want %q", held, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // unaccepted is the uid of a Secret that no binding gives.
@@ -25,9 +26,7 @@ func (s *scene) Accept(_ context.Context, _ *v1alpha1.CredentialsBinding, secret
 // A Secret that consents is given only if the user who wrote the reference may get it.
 func TestSecretThatIsNotAccepted(t *testing.T) {
 	s := newScene()
-	if _, err := s.create(t); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.create(t)))
 	s.secret.UID = unaccepted
 	if data, err := s.create(t); !apierrors.IsForbidden(err) || data != nil {
 		t.Errorf("%v, %v, want 403", data, err)

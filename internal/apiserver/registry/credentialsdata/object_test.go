@@ -57,9 +57,7 @@ func kinds() *contextstest.Kinds {
 // The data of a binding is given to the cluster that an object is on, if the object refers to the binding, and to no other.
 func TestDataByObject(t *testing.T) {
 	update := func(t *testing.T, c *fake.FakeDynamicClient, changed *unstructured.Unstructured) {
-		if _, err := c.Resource(shoots).Namespace("fruit").Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(c.Resource(shoots).Namespace("fruit").Update(t.Context(), changed, metav1.UpdateOptions{})))
 	}
 	named := func(s *scene, kind, namespace, name string) {
 		s.request.Spec.ContextObject = &v1alpha1.ContextObject{APIVersion: group + "/" + version, Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)}
@@ -101,9 +99,7 @@ func TestDataByObject(t *testing.T) {
 				}
 				return false
 			})
-			if err := c.Resource(shoots).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Resource(shoots).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}))
 		}, code: 403, words: elsewhere},
 		"it names another binding": {change: func(s *scene) { named(s, "Shoot", "fruit", "other") }, code: 403, words: "does not refer to the binding"},
 		"it is of another uid":     {change: func(s *scene) { s.request.Spec.ContextObject.UID = "u0" }, code: 403, words: "another uid"},

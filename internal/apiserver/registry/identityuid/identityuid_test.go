@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -80,9 +81,7 @@ func TestUIDsAreMadeInBlocks(t *testing.T) {
 	s.Broken = errors.New("disk full")
 	want("no more", uids.Take(t.Context(), "22b580fe-1f74-4195-852b-e1a74b03496a", own, false), s.Broken)
 	for range 512 - 300 {
-		if _, err := uids.Make(t.Context(), own); err != nil {
-			t.Fatalf("of the block that is stored: %v", err)
-		}
+		testkit.Must(t, testkit.Err(uids.Make(t.Context(), own)), "of the block that is stored")
 	}
 	if uid, err := uids.Make(t.Context(), own); !errors.Is(err, s.Broken) {
 		t.Errorf("uid %q, %v of a block that can't be stored", uid, err)
@@ -97,33 +96,20 @@ func TestStoredUIDsAreKnownToAnotherServer(t *testing.T) {
 	storage := apiservertest.NewStorage(t)
 	start := func() *identityuid.Store {
 		t.Helper()
-		uids, err := identityuid.New(storage.RESTOptions(scheme, v1alpha1.SchemeGroupVersion))
-		if err != nil {
-			t.Fatal(err)
-		}
+		uids := testkit.Need(identityuid.New(storage.RESTOptions(scheme, v1alpha1.SchemeGroupVersion)))(t)
 		t.Cleanup(uids.Destroy)
 		return uids
 	}
 	first := start()
 	own := identityuid.Identity{Namespace: "ns", Name: "own"}
-	made, err := first.Make(t.Context(), own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := testkit.Need(first.Make(t.Context(), own))(t)
 	const taken = "12b580fe-1f74-4195-852b-e1a74b03496a"
-	if err := first.Take(t.Context(), taken, own, false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, first.Take(t.Context(), taken, own, false))
 	// More than one page.
 	for i := range 1000 {
-		if err := first.Keep(t.Context(), types.UID(fmt.Sprintf("uid-%d", i)), own); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, first.Keep(t.Context(), types.UID(fmt.Sprintf("uid-%d", i)), own))
 	}
-	known, err := start().Known(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := testkit.Need(start().Known(t.Context()))(t)
 	for uid, want := range map[types.UID]bool{made: true, taken: true, "uid-0": true, "uid-999": true, "22b580fe-1f74-4195-852b-e1a74b03496a": false} {
 		if known(uid) != want {
 			t.Errorf("uid %s is known: %v, want %v", uid, !want, want)

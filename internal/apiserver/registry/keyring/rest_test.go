@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -49,14 +50,10 @@ type server struct {
 func rings(t *testing.T, storage apiservertest.Storage, of identity.Issuer, changed func()) (*keyring.REST, *keyring.StatusREST) {
 	t.Helper()
 	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	options := storage.RESTOptions(scheme, apiserver.GroupVersions()...)
 	stored, status, err := keyring.NewREST(scheme, options, of, changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(stored.Destroy)
 	return stored, status
 }
@@ -64,18 +61,11 @@ func rings(t *testing.T, storage apiservertest.Storage, of identity.Issuer, chan
 func start(t *testing.T) *server {
 	t.Helper()
 	first, _ := keystoretest.Rings()
-	directory, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := directory.Save(t.Context(), first, ""); err != nil {
-		t.Fatal(err)
-	}
+	directory := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
+	testkit.Must(t, directory.Save(t.Context(), first, ""))
 	s := &server{storage: apiservertest.NewStorage(t), store: directory, ring: first, clock: testingclock.NewFakePassiveClock(keystoretest.Now().Add(time.Hour))}
 	s.REST, s.status = rings(t, s.storage, issuer, func() { s.changed++ })
-	if err := s.Ensure(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Ensure(t.Context(), name))
 	return s
 }
 
@@ -96,10 +86,7 @@ func change(ctx context.Context, of rest.Updater, change func(*v1alpha1.KeyRing)
 
 func (s *server) stored(t *testing.T) *v1alpha1.KeyRing {
 	t.Helper()
-	found, err := s.KeyRing(request.WithNamespace(t.Context(), ""), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testkit.Need(s.KeyRing(request.WithNamespace(t.Context(), ""), name))(t)
 	return found
 }
 
@@ -115,16 +102,12 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 		ring.Spec.RelyingParties = append(ring.Spec.RelyingParties, v1alpha1.RelyingParty{Name: "vault"})
 		ring.Status.Signing = "abc"
 	}
-	if err := change(t.Context(), s.REST, both); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, change(t.Context(), s.REST, both))
 	got := s.stored(t)
 	if len(got.Spec.RelyingParties) != 1 || got.Status.Signing != "" || got.Generation != 2 || s.changed != 0 {
 		t.Errorf("spec %+v, status %+v, generation %d, %d changes", got.Spec, got.Status, got.Generation, s.changed)
 	}
-	if err := change(t.Context(), s.status, both); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, change(t.Context(), s.status, both))
 	got = s.stored(t)
 	if len(got.Spec.RelyingParties) != 1 || got.Status.Signing != "abc" || got.Generation != 2 || s.changed != 1 {
 		t.Errorf("spec %+v, status %+v, generation %d, %d changes", got.Spec, got.Status, got.Generation, s.changed)
@@ -162,13 +145,9 @@ func TestKeyRingsThatAreInvalid(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := change(t.Context(), s.status, func(ring *v1alpha1.KeyRing) { ring.Status.Keys = []v1alpha1.KeyStatus{{ID: id}} }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, change(t.Context(), s.status, func(ring *v1alpha1.KeyRing) { ring.Status.Keys = []v1alpha1.KeyStatus{{ID: id}} }))
 	var got warnings
-	if err := change(warning.WithWarningRecorder(t.Context(), &got), s.REST, knows(id, string(s.ring.Keys[1].ID))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, change(warning.WithWarningRecorder(t.Context(), &got), s.REST, knows(id, string(s.ring.Keys[1].ID))))
 	if len(got) != 1 || !strings.Contains(got[0], "knownKeys[1]: key "+string(s.ring.Keys[1].ID)+" is not published") {
 		t.Errorf("warnings %q, want one of the key that is not published", got)
 	}
@@ -189,18 +168,14 @@ func TestStorageOfAnotherIssuerIsForeign(t *testing.T) {
 	if err := other.Own(t.Context(), name, "https://third.example.com"); !errors.As(err, &foreign) {
 		t.Errorf("an issuer in place of a third: %v", err)
 	}
-	if err := other.Own(t.Context(), name, issuer); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, other.Own(t.Context(), name, issuer))
 	if got := s.stored(t).Status.Issuer; got != another {
 		t.Errorf("issuer %s, want %s", got, another)
 	}
 	if err := s.Ensure(t.Context(), name); !errors.As(err, &foreign) || foreign.Issuer != another {
 		t.Errorf("the former issuer: %v", err)
 	}
-	if err := other.Own(t.Context(), "missing", ""); err != nil {
-		t.Errorf("without a KeyRing: %v", err)
-	}
+	testkit.Expect(t, other.Own(t.Context(), "missing", ""), "without a KeyRing")
 }
 
 // causes are the types of the causes of an API error.
@@ -228,9 +203,7 @@ func TestRotationChangesTheStoredRing(t *testing.T) {
 	history := func() []keys.Event {
 		t.Helper()
 		ring, _, err := s.store.Load(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return ring.History
 	}
 	if _, err := rotate(v1alpha1.KeyRotationSpec{Algorithm: "HS256"}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.algorithm: Unsupported value") {
@@ -256,9 +229,7 @@ func TestRotationChangesTheStoredRing(t *testing.T) {
 	broken := func(ring *v1alpha1.KeyRing) {
 		ring.Status.Settings = &v1alpha1.KeyRingSettings{RotationPeriod: metav1.Duration{Duration: -time.Second}}
 	}
-	if err := change(t.Context(), s.status, broken); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, change(t.Context(), s.status, broken))
 	if _, err := rotate(asked); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "its status has settings by which no key can be changed") {
 		t.Errorf("with a negative period: %v", err)
 	}
@@ -275,9 +246,7 @@ func TestRevocationChangesTheStoredRing(t *testing.T) {
 	has := func(id identity.KeyID) bool {
 		t.Helper()
 		ring, _, err := s.store.Load(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, key := range ring.Keys {
 			if key.ID == id {
 				return true
@@ -345,10 +314,7 @@ func TestInitializationOfALostRingNeedsConsent(t *testing.T) {
 	if err := initialize(name, accepted); !apierrors.IsConflict(err) || len(causes(err)) != 1 {
 		t.Errorf("a ring that is not lost: %v", err)
 	}
-	empty, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := testkit.Need(keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys")))(t)
 	r.Operator.Store = remembering(empty)
 	if err := initialize(name, accepted); err != nil || resumed != 1 {
 		t.Errorf("%v, resumed %d times", err, resumed)

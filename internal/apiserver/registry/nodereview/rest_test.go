@@ -27,6 +27,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/apiserver/registry/nodereview"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // world is a cluster with a pod on node-1 that has what its profile wants.
@@ -97,9 +98,7 @@ func (w *world) review(t *testing.T) (identityv1alpha1.NodeReviewStatus, error) 
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, accounts.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, add(scheme))
 	}
 	objects := append([]runtime.Object{w.pod, w.namespace}, w.others...)
 	if w.profile != nil {
@@ -256,10 +255,7 @@ func TestVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			test.change(w)
-			status, err := w.review(t)
-			if err != nil {
-				t.Fatal(err)
-			}
+			status := testkit.Need(w.review(t))(t)
 			want := identityv1alpha1.NodeReviewStatus{Allowed: test.reason == "", Containers: test.covers, Reason: status.Reason}
 			if diff := cmp.Diff(want, status); diff != "" || !strings.Contains(status.Reason, test.reason) || status.Allowed && status.Reason != "" {
 				t.Errorf("want %q (-want +got):\n%s", test.reason, diff)

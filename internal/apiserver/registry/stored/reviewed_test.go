@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 type kind = v1alpha1.WorkloadCluster
@@ -70,9 +71,7 @@ func (o *one) GuaranteedUpdate(_ context.Context, _ string, out runtime.Object, 
 // Whichever way an object is written, its writer is reviewed, after the object was validated.
 func TestReviewed(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, v1alpha1.AddToScheme(scheme))
 	s := strategy{NewStrategy(scheme, false)}
 	wanted := &kind{ObjectMeta: metav1.ObjectMeta{Name: "east", ResourceVersion: "1"}}
 	fresh := &kind{ObjectMeta: metav1.ObjectMeta{Name: "east"}}
@@ -132,9 +131,7 @@ func TestReviewed(t *testing.T) {
 				t.Errorf("a writer who is refused gets %v, and %v is stored", err, storage.stored)
 			}
 			refused = nil
-			if err := way.write(r)(validate, []string{metav1.DryRunAll}); err != nil {
-				t.Error(err)
-			}
+			testkit.Expect(t, way.write(r)(validate, []string{metav1.DryRunAll}))
 			if got, want := strings.Join(calls, ", "), "validate, review, validate, review, dry run"; got != want {
 				t.Errorf("called: %s; want %s", got, want)
 			}

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTable(t *testing.T) {
@@ -18,9 +19,7 @@ func TestTable(t *testing.T) {
 		Items:    []kind{{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.WorkloadClusterSpec{Users: []string{"anna"}}}},
 	}
 	out, err := table.ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(out.Rows) != 1 || out.Rows[0].Cells[0] != "east" || out.Rows[0].Cells[1] != "anna" || out.ResourceVersion != "7" || out.Continue != "more" || out.ColumnDefinitions != nil {
 		t.Errorf("table of a list without headers: %+v", out)
 	}

@@ -9,14 +9,12 @@ import (
 
 	authv1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestBadTimes(t *testing.T) {
 	at := func(text string) *metav1.Time {
-		parsed, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := testkit.Need(time.Parse(time.RFC3339, text))(t)
 		return &metav1.Time{Time: parsed}
 	}
 	bad := at("9999-12-31T23:59:59-00:01")

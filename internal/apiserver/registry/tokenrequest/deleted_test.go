@@ -60,14 +60,10 @@ func TestObjectIsDeletedBeforeTheSignature(t *testing.T) {
 	signed := rest.Tokens
 	rest.Tokens = interrupted{signed, func() {
 		shoots := l.client.Resource(shootResource).Namespace("fruit")
-		if err := shoots.Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, shoots.Delete(t.Context(), "banana", metav1.DeleteOptions{}))
 		namesake := shoot([]any{"east"}, []any{"one"}, nil)
 		namesake.SetUID("uid-of-a-namesake")
-		if _, err := shoots.Create(t.Context(), namesake, metav1.CreateOptions{}); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, testkit.Err(shoots.Create(t.Context(), namesake, metav1.CreateOptions{})))
 		testkit.Eventually(t, "the namesake is known", func() bool {
 			kind, err := follower.Kind(l.object.APIVersion, l.object.Kind)
 			if err != nil {

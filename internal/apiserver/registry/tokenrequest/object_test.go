@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,12 +53,10 @@ func TestMetadataOfAnObject(t *testing.T) {
 func TestRequestsAreNotEncoded(t *testing.T) {
 	encoded := func(o *Object) string {
 		var text strings.Builder
-		if err := o.CacheEncode("", func(o runtime.Object, w io.Writer) error {
+		testkit.Must(t, o.CacheEncode("", func(o runtime.Object, w io.Writer) error {
 			_, err := io.WriteString(w, o.(*Object).Status.Token)
 			return err
-		}, &text); err != nil {
-			t.Fatal(err)
-		}
+		}, &text))
 		return text.String()
 	}
 	object := Object{Status: v1alpha1.TokenRequestStatus{Token: "token"}}

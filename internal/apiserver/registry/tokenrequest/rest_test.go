@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,14 +109,8 @@ var testRing = sync.OnceValue(func() keys.Ring {
 
 func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *counter) {
 	t.Helper()
-	tokens, err := issuer.New(issuer.Config{Issuer: testIssuer, GardenID: "garden", Ring: func() (keys.Ring, time.Time) { return ring(), time.Now() }, Clock: time.Now, Random: rand.Reader})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lifetimes, err := identity.Lifetimes{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := testkit.Need(issuer.New(issuer.Config{Issuer: testIssuer, GardenID: "garden", Ring: func() (keys.Ring, time.Time) { return ring(), time.Now() }, Clock: time.Now, Random: rand.Reader}))(t)
+	lifetimes := testkit.Need(identity.Lifetimes{}.Complete())(t)
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "account", UID: "uid-of-account"}})
 	c := &counter{toPods: map[types.UID]time.Time{}}
 	return NewREST(Config{
@@ -284,17 +279,13 @@ func TestLifetimeThatTheTargetAccepts(t *testing.T) {
 		{"unheard-of", 48 * hour, 48 * hour, 0, 0, ""},
 	} {
 		lifetimes, err := identity.Lifetimes{Max: test.max, Default: test.byDefault}.Complete()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		now := time.Now().Truncate(time.Second)
 		tokens, err := issuer.New(issuer.Config{
 			Issuer: testIssuer, GardenID: "garden", Lifetimes: lifetimes, Random: rand.Reader,
 			Ring: func() (keys.Ring, time.Time) { return testRing(), now }, Clock: func() time.Time { return now },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
 		rest.Identities, rest.Tokens, rest.Lifetimes = identities{test.targetType}, tokens, lifetimes
 		request := &Object{}

@@ -219,18 +219,12 @@ func TestReviewsInFlight(t *testing.T) {
 	if status := apierrors.APIStatus(nil); !apierrors.IsTooManyRequests(err) || !errors.As(err, &status) || status.Status().Details.RetryAfterSeconds == 0 {
 		t.Errorf("one more than may be: %v, want 429", err)
 	}
-	if _, err := l.review(t, r, "ben"); err != nil {
-		t.Errorf("another user: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(l.review(t, r, "ben")), "another user")
 	close(goOn)
 	for range most {
-		if err := <-answers; err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, <-answers)
 	}
-	if _, err := l.review(t, r, "anna"); err != nil {
-		t.Errorf("after the others: %v", err)
-	}
+	testkit.Expect(t, testkit.Err(l.review(t, r, "anna")), "after the others")
 }
 
 // The owner of an object who changes it while it is reviewed learns nothing of related objects whose rights were not reviewed.
@@ -239,17 +233,13 @@ func TestReviewOfAChangedObject(t *testing.T) {
 	l.kinds[0].Spec.Related[0].Of = "object.spec.bucket"
 	in := func(bucket string) *unstructured.Unstructured {
 		changed := shoot([]any{"east"}, []any{"one"}, nil)
-		if err := unstructured.SetNestedField(changed.Object, bucket, "spec", "bucket"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, unstructured.SetNestedField(changed.Object, bucket, "spec", "bucket"))
 		return changed
 	}
 	l.update(t, in("bucket"))
 	vault := bucket()
 	vault.SetName("vault")
-	if _, err := l.client.Resource(bucketResource).Create(t.Context(), vault, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(l.client.Resource(bucketResource).Create(t.Context(), vault, metav1.CreateOptions{})))
 	r, c := l.reviewer(t, func(a authorizer.Attributes) (bool, error) { return a.GetName() != "vault", nil })
 	status := l.reviewed(t, r)
 	if text := shown(t, status); strings.Count(text, `"backupBucket":{"name":"bucket"`) == 0 {
@@ -377,9 +367,6 @@ func TestReviewIsBounded(t *testing.T) {
 }
 
 func shown(t *testing.T, status *identityv1alpha1.ContextReviewStatus) string {
-	text, err := json.Marshal(status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(status))(t)
 	return string(text)
 }

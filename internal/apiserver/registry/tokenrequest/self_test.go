@@ -27,6 +27,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // selfWorld is a cluster in which all is well: an account that may use the identity, and its pod.
@@ -114,13 +115,9 @@ func TestSelfToken(t *testing.T) {
 	w := newSelfWorld()
 	w.username = "web@example.com"
 	tr, recorder, err := w.create(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(tr.Status.Token, ".")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const want = `"kubernetes.io":{"namespace":"ns","serviceaccount":{"name":"account","uid":"uid-of-account"},"pod":{"name":"pod","uid":"uid-of-pod"},"node":{"name":"node","uid":"uid-of-node"}},"identity.credence.dev":{"username":"web@example.com"}`
 	if !strings.Contains(string(payload), want) {
 		t.Errorf("claims %s, want %s among them", payload, want)
@@ -273,15 +270,11 @@ func TestSelfTokensInFlight(t *testing.T) {
 	w.caller.Namespace = "ns"
 	close(goOn)
 	for range maxInFlight {
-		if err := <-answers; err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, <-answers)
 	}
 	go func() { answers <- ask() }()
 	<-reviewed
-	if err := <-answers; err != nil {
-		t.Errorf("after the others: %v", err)
-	}
+	testkit.Expect(t, <-answers, "after the others")
 	if len(self.inFlight.of) != 0 {
 		t.Errorf("still counted: %v", self.inFlight.of)
 	}

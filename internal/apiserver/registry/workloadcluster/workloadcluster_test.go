@@ -22,6 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -41,9 +42,7 @@ func (s *server) Authorize(ctx context.Context, a authorizer.Attributes) (author
 func start(t *testing.T) *server {
 	t.Helper()
 	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &server{rights: apiservertest.Rights{apiservertest.All}}
 	options := apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...)
 	if s.REST, err = workloadcluster.NewREST(scheme, options, s); err != nil {
@@ -79,10 +78,7 @@ func (s *server) update(ctx context.Context, name string, change func(*v1alpha1.
 
 func (s *server) stored(t *testing.T, name string) *v1alpha1.WorkloadCluster {
 	t.Helper()
-	found, err := s.Get(request.WithNamespace(t.Context(), ""), name, &metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testkit.Need(s.Get(request.WithNamespace(t.Context(), ""), name, &metav1.GetOptions{}))(t)
 	return found.(*v1alpha1.WorkloadCluster)
 }
 
@@ -136,9 +132,7 @@ func TestWritersMayDoWhatTheyOpenToACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := create("east", []string{account}, []string{"shop"}, false, apiservertest.All); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, create("east", []string{account}, []string{"shop"}, false, apiservertest.All))
 	s.rights = apiservertest.Away{Err: errors.New("no route to host")}
 	add := func(cluster *v1alpha1.WorkloadCluster) {
 		cluster.Spec.Identities.Namespaces = append(cluster.Spec.Identities.Namespaces, "bank")
@@ -155,17 +149,13 @@ func TestWritersMayDoWhatTheyOpenToACluster(t *testing.T) {
 	if err := s.update(ctx, "east", addUser); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "in namespace shop") {
 		t.Errorf("another user: %v", err)
 	}
-	if err := s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) { cluster.Spec.Identities.Namespaces = nil }); err != nil {
-		t.Errorf("no namespace any more: %v", err)
-	}
+	testkit.Expect(t, s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) { cluster.Spec.Identities.Namespaces = nil }), "no namespace any more")
 }
 
 func TestWorkloadClustersThatAreInvalid(t *testing.T) {
 	s := start(t)
 	ctx := apiservertest.As(t.Context(), "jane", "")
-	if _, err := s.create(ctx, named("west", []string{"agent"}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.create(ctx, named("west", []string{"agent"}, nil))))
 	many := func(n int) (all []string) {
 		for i := range n {
 			all = append(all, fmt.Sprintf("n-%d", i))
@@ -204,17 +194,12 @@ func TestUsersWhoLeaveAClusterAreWarnedOf(t *testing.T) {
 	s := start(t)
 	var got warnings
 	ctx := warning.WithWarningRecorder(apiservertest.As(t.Context(), "jane", ""), &got)
-	if _, err := s.create(ctx, named("east", []string{account, "agent", "webhook"}, nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(s.create(ctx, named("east", []string{account, "agent", "webhook"}, nil))))
 	remove := func(user string) {
 		t.Helper()
-		err := s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) {
+		testkit.Must(t, s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) {
 			cluster.Spec.Users = slices.DeleteFunc(cluster.Spec.Users, func(name string) bool { return name == user })
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	remove(account)
 	if len(got) != 0 {
@@ -248,9 +233,7 @@ func TestSightingsAreWrittenIntoTheStatus(t *testing.T) {
 		t.Helper()
 		of := made.DeepCopy()
 		of.UID = uid
-		if err := s.Seen(t.Context(), of, at, version); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Seen(t.Context(), of, at, version))
 		return s.stored(t, "east")
 	}
 	if got := see("another", "v1"); got.Status.LastSeenTime != nil {
@@ -263,16 +246,12 @@ func TestSightingsAreWrittenIntoTheStatus(t *testing.T) {
 	if again := see(made.UID, "v1"); again.ResourceVersion != seen.ResourceVersion {
 		t.Error("what was stored a moment ago is written again")
 	}
-	if err := s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) { cluster.Status = v1alpha1.WorkloadClusterStatus{} }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.update(ctx, "east", func(cluster *v1alpha1.WorkloadCluster) { cluster.Status = v1alpha1.WorkloadClusterStatus{} }))
 	if got := s.stored(t, "east"); got.Status.AgentVersion != "v1" {
 		t.Errorf("an update of the object has changed its status: %+v", got.Status)
 	}
 	gone := named("gone", nil, nil)
-	if err := s.Seen(t.Context(), gone, at, "v1"); err != nil {
-		t.Errorf("a cluster that was deleted: %v", err)
-	}
+	testkit.Expect(t, s.Seen(t.Context(), gone, at, "v1"), "a cluster that was deleted")
 	table, err := s.ConvertToTable(ctx, s.stored(t, "east"), nil)
 	if err != nil || table.Rows[0].Cells[5] != "v1" || table.Rows[0].Cells[2] == "never" {
 		t.Errorf("table %+v, %v", table, err)

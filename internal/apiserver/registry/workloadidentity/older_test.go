@@ -18,6 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -32,24 +33,13 @@ type server struct {
 func newServer(t *testing.T) server {
 	t.Helper()
 	storage := apiservertest.NewStorage(t)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{storage.Endpoint}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(clientv3.New(clientv3.Config{Endpoints: []string{storage.Endpoint}}))(t)
 	t.Cleanup(func() { _ = client.Close() })
-	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Need(apiserver.NewScheme())(t)
 	options := storage.RESTOptions(scheme, apiserver.GroupVersions()...)
-	identities, err := workloadidentity.NewREST(scheme, options, "https://issuer.example.com", apiservertest.Rights{apiservertest.All})
-	if err != nil {
-		t.Fatal(err)
-	}
+	identities := testkit.Need(workloadidentity.NewREST(scheme, options, "https://issuer.example.com", apiservertest.Rights{apiservertest.All}))(t)
 	t.Cleanup(identities.Destroy)
-	if err := identities.TakeUIDs(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, identities.TakeUIDs(t.Context()))
 	return server{identities, client, storage.Prefix}
 }
 
@@ -82,15 +72,10 @@ func (s server) make(ctx context.Context, name string, given types.UID, applied,
 // lose takes the stored object of an identity away, and nothing else, as an older copy of the storage lacks it.
 func (s server) lose(t *testing.T, name string) {
 	t.Helper()
-	all, err := s.etcd.Get(t.Context(), s.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testkit.Need(s.etcd.Get(t.Context(), s.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()))(t)
 	for _, kv := range all.Kvs {
 		if strings.HasSuffix(string(kv.Key), "workloadidentities/shop/"+name) {
-			if _, err := s.etcd.Delete(t.Context(), string(kv.Key)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, testkit.Err(s.etcd.Delete(t.Context(), string(kv.Key))))
 			return
 		}
 	}

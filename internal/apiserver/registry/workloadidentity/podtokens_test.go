@@ -12,6 +12,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 type warned []string
@@ -28,9 +29,7 @@ func TestDeletionWarnsOfTokensOfPods(t *testing.T) {
 		t.Helper()
 		var got warned
 		wi := &v1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: uid}}
-		if err := r.warning(nil)(warning.WithWarningRecorder(context.Background(), &got), wi); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.warning(nil)(warning.WithWarningRecorder(context.Background(), &got), wi))
 		return got
 	}
 	r.IssuedToPod("one", now.Add(time.Hour))

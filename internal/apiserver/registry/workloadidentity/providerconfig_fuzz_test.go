@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Whatever is accepted is one JSON object whose readers all see the same: writing what was read gives the same keys.
@@ -21,9 +23,7 @@ func FuzzProviderConfig(f *testing.F) {
 			return
 		}
 		var object map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &object); err != nil {
-			t.Fatalf("accepted what is not an object: %v", err)
-		}
+		testkit.Must(t, json.Unmarshal(raw, &object), "accepted what is not an object")
 		var kind string
 		if err := json.Unmarshal(object["kind"], &kind); err != nil || kind == "" {
 			t.Fatalf("accepted kind %s", object["kind"])
@@ -32,9 +32,7 @@ func FuzzProviderConfig(f *testing.F) {
 			t.Fatalf("accepted %d bytes", len(raw))
 		}
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, raw); err != nil {
-			t.Fatalf("accepted what can't be stored: %v", err)
-		}
+		testkit.Must(t, json.Compact(&compact, raw), "accepted what can't be stored")
 		if errs := validateProviderConfig(compact.Bytes(), field.NewPath("x")); len(errs) > 0 {
 			t.Fatalf("refused in its stored form: %v", errs)
 		}

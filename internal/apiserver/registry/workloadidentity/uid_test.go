@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/apiservertest"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // shelf is a storage of uids, and one of a single identity.
@@ -52,9 +53,7 @@ func TestUIDsAreStoredBeforeADeletion(t *testing.T) {
 				test.identity = &v1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "u"}}
 			}
 			if name == "of another one" {
-				if err := uids.Keep(t.Context(), "taken", identityuid.Identity{Namespace: "ns", Name: "other"}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, uids.Keep(t.Context(), "taken", identityuid.Identity{Namespace: "ns", Name: "other"}))
 			}
 			stored.Broken = test.broken
 			err := remembering{&shelf{stored, test.identity}, uids}.Delete(t.Context(), "key", nil, nil, func(context.Context, runtime.Object) error { return test.refused }, nil, storage.DeleteOptions{})

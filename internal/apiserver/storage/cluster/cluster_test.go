@@ -22,6 +22,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
 	"github.com/credence-id/credence/internal/apiserver/storage/transfer"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 type (
@@ -35,17 +36,13 @@ const prefix = "/identity.credence.dev/workloadclusters/"
 func store(t *testing.T, client rest.Interface) storage.Interface {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, v1alpha1.AddToScheme(scheme))
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &object{}, &list{})
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion)
 	config := storagebackend.NewDefaultConfig("", codec).ForResource(v1alpha1.Resource("workloadclusters"))
 	made, destroy, err := cluster.New(client, cluster.NewMAC([]byte("a key of these tests"), false), config, func() runtime.Object { return &object{} }, func() runtime.Object { return &list{} }, prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(destroy)
 	return made
 }
@@ -53,9 +50,7 @@ func store(t *testing.T, client rest.Interface) storage.Interface {
 func create(t *testing.T, s storage.Interface, name string) *object {
 	t.Helper()
 	var made object
-	if err := s.Create(t.Context(), prefix+name, &object{ObjectMeta: metav1.ObjectMeta{Name: name}}, &made, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Create(t.Context(), prefix+name, &object{ObjectMeta: metav1.ObjectMeta{Name: name}}, &made, 0))
 	return &made
 }
 
@@ -115,9 +110,7 @@ func TestObjectsAreStoredAsRecords(t *testing.T) {
 	if err := remove(ctx, s, "east", storage.NewUIDPreconditions("another")); !storage.IsInvalidObj(err) {
 		t.Errorf("a deletion of another uid: %v", err)
 	}
-	if err := remove(ctx, s, "east", nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, remove(ctx, s, "east", nil))
 	if err := remove(ctx, s, "east", nil); !storage.IsNotFound(err) {
 		t.Errorf("a second deletion: %v", err)
 	}
@@ -165,9 +158,7 @@ func TestListsArePagesOfOneState(t *testing.T) {
 	read := func(options storage.ListOptions) list {
 		t.Helper()
 		var page list
-		if err := s.GetList(t.Context(), prefix, options, &page); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.GetList(t.Context(), prefix, options, &page))
 		return page
 	}
 	if all := read(storage.ListOptions{Recursive: true, Predicate: storage.Everything}); !slices.Equal(names(all), want) {
@@ -187,9 +178,7 @@ func TestListsArePagesOfOneState(t *testing.T) {
 		}
 		predicate.Continue = page.Continue
 		if len(got) == 2 {
-			if err := remove(t.Context(), s, "c-4", nil); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, remove(t.Context(), s, "c-4", nil))
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -217,9 +206,7 @@ func TestWatchesGoOnAfterTheHostEndsThem(t *testing.T) {
 	s := store(t, client)
 	first := create(t, s, "first")
 	watching, err := s.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: first.ResourceVersion, Recursive: true, Predicate: storage.Everything})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer watching.Stop()
 	next := func(want watch.EventType, name string) {
 		t.Helper()
@@ -233,13 +220,9 @@ func TestWatchesGoOnAfterTheHostEndsThem(t *testing.T) {
 	h.hangUp()
 	create(t, s, "third")
 	next(watch.Added, "third")
-	if _, err := update(t.Context(), s, "first", "agent"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(update(t.Context(), s, "first", "agent")))
 	next(watch.Modified, "first")
-	if err := remove(t.Context(), s, "second", nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, remove(t.Context(), s, "second", nil))
 	next(watch.Deleted, "second")
 	h.do(func() { h.set("z0-z0-z", record{Key: "/z/z/z"}); h.compacted = h.latest(); h.hangups = h.watches })
 	next(watch.Error, "")
@@ -271,9 +254,7 @@ func TestHostThatServesNoRecordsIsAnOutage(t *testing.T) {
 		t.Error("records are served")
 	}
 	h.do(func() { h.served = true })
-	if err := cluster.Await(t.Context(), client); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, cluster.Await(t.Context(), client))
 	h.do(func() {
 		h.set("identity.credence.dev0-workloadclusters0-east", record{Key: prefix + "west", Value: []byte("{}")})
 	})
@@ -286,9 +267,7 @@ func TestAllRecordsAreCopied(t *testing.T) {
 	_, client := newHost(t)
 	all := cluster.NewAll(client, cluster.NewMAC([]byte("a key of these tests"), false))
 	for _, key := range []string{"/g/r/b", "/g/r/a", "/g/s/ns/c"} {
-		if err := all.Create(t.Context(), key, []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, all.Create(t.Context(), key, []byte("{}")))
 	}
 	if err := all.Create(t.Context(), "/g/r/a", []byte("{}")); !errors.As(err, &transfer.Refusal{}) {
 		t.Errorf("a key that is there: %v, want a refusal", err)
@@ -299,9 +278,7 @@ func TestAllRecordsAreCopied(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := all.Remove(t.Context(), "/g/r/b"); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, all.Remove(t.Context(), "/g/r/b"))
 	}
 	var keys []string
 	stored, err := all.All(t.Context())

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const path = "/apis/storage.credence.dev/v1/records"
@@ -66,12 +68,9 @@ func newHost(t *testing.T) (*host, rest.Interface) {
 	})
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{
+	client := testkit.Need(rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{
 		NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(), GroupVersion: &schema.GroupVersion{Version: "v1"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	return h, client
 }
 

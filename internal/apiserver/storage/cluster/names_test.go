@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // keys are some that the API server uses, and some that are like them.
@@ -21,10 +23,7 @@ var keys = []string{
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, key := range keys {
-		name, err := nameOf(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		name := testkit.Need(nameOf(key))(t)
 		if problems := validation.NameIsDNSSubdomain(name, false); len(problems) > 0 {
 			t.Errorf("%s has the name %q: %v", key, name, problems)
 		}

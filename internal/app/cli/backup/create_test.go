@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The backup just made stays, also if older ones have later names, and an empty one takes the place of none.
@@ -27,17 +29,12 @@ func TestPrune(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			for _, file := range []string{first, second, third, ahead, "another.backup"} {
-				if err := os.WriteFile(filepath.Join(folder, file), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(filepath.Join(folder, file), nil, 0o600))
 			}
 			if err := prune(filepath.Join(folder, c.made), c.keep, c.empty); (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%v, want %q", err, c.err)
 			}
-			entries, err := os.ReadDir(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			entries := testkit.Need(os.ReadDir(folder))(t)
 			var left []string
 			for _, entry := range entries {
 				left = append(left, entry.Name())

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/backup"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Before an identity is created, its user sees where its tokens will go: a file can have another host than the cluster had.
@@ -34,9 +35,7 @@ func TestRestoreShowsWhereTokensGo(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := restore{Terminal: &screen.Terminal{Out: &out}}
-	if err := r.print(&backup.Backup{Issuer: "https://issuer.example.com", CreatedAt: time.Unix(0, 0).UTC()}, plan, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.print(&backup.Backup{Issuer: "https://issuer.example.com", CreatedAt: time.Unix(0, 0).UTC()}, plan, nil))
 	if diff := cmp.Diff(`Backup of 1970-01-01 00:00:00 UTC, issuer https://issuer.example.com
 + shop/cart: subject
     aws for a, b\n+ shop/pay; iamRoleARN arn:minio:iam::, tokens go to https://attacker.example.com

@@ -19,6 +19,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/cli"
 	"github.com/credence-id/credence/internal/app/provider"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Main runs the tests of a package whose tests or scripts start credence, kubectl-credence or credence-credential as processes: they are
@@ -106,10 +107,7 @@ func variables(t *testing.T, folder string) []string {
 	}
 	names := map[string]bool{"HOME": true, "KUBECONFIG": true, "PATH": true, "TMPDIR": true}
 	for _, script := range scripts {
-		text, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(os.ReadFile(script))(t)
 		for _, match := range assigned.FindAllStringSubmatch(string(text), -1) {
 			names[match[1]] = true
 		}

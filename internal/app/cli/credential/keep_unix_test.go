@@ -64,9 +64,7 @@ func newKeptToken(t *testing.T) *keptToken {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Appendf(nil, `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority-data": %q}}],
 		"users": [{"name": "u", "user": {"token": "x"}}], "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]}`, cluster.URL, base64.StdEncoding.EncodeToString(ca))
-	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kubeconfig, text, 0o600))
 	k.line = "credential workload-identity app -n team --kubeconfig " + kubeconfig + " --cache-folder " + filepath.Join(t.TempDir(), "cache") + " --keep " + k.path
 	return k
 }
@@ -125,10 +123,7 @@ func TestKeepIsKilled(t *testing.T) {
 // A refusal and an outage leave the last token in the file. The program goes on and recovers.
 func TestKeepInAnOutage(t *testing.T) {
 	k := newKeptToken(t)
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := testkit.Need(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"}))(t)
 	defer func() { _ = manager.Close() }()
 	notified := func(wanted string) {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/app/provider"
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The small program finds what the command line keeps by the same key, for each source and its flags.
@@ -26,9 +27,7 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://c"}}, {"name": "d", "cluster": {"server": "https://d"}}],
 		"users": [{"name": "u", "user": {}}, {"name": "v", "user": {}}],
 		"contexts": [{"name": "a", "context": {"cluster": "c", "user": "u", "namespace": "n"}}, {"name": "b", "context": {"cluster": "d", "user": "v"}}]}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("KUBECONFIG", file)
 	info := credential.ExecInfo{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://x", Config: []byte(
 		`{"oidc": {"parameters": {"of": "cluster"}}, "workloadIdentity": {"duration": "20m"}, "clientCertificate": {"duration": "2h"}}`)}}

@@ -12,25 +12,18 @@ import (
 
 	"github.com/credence-id/credence/internal/app/cli"
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A process that is at work on a credential, and has been stopped, say, does not keep a logout waiting without end.
 func TestLogoutDoesNotWaitWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		folder, err := cache.Open(filepath.Join(t.TempDir(), "cache"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := testkit.Need(cache.Open(filepath.Join(t.TempDir(), "cache")))(t)
 		defer func() { _ = folder.Close() }()
 		name := cache.NameOf(map[string]string{"source": "x"})
-		lock, err := folder.Lock(t.Context(), name, cache.Wait{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := testkit.Need(folder.Lock(t.Context(), name, cache.Wait{}))(t)
 		defer lock.Release()
-		if err := os.WriteFile(filepath.Join(folder.Path(), string(name)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder.Path(), string(name)), nil, 0o600))
 		var out, errOut bytes.Buffer
 		root := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, cli.Options{})
 		if code := cli.Run(t.Context(), root, []string{"logout", "--all", "--cache-folder", folder.Path()}); code != 3 {

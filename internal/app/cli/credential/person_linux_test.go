@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const pageToOpen = "https://login.example.com/x?y=z&a=$(id)&b=%s"
@@ -20,20 +21,14 @@ func putProgram(t *testing.T, name string) func() string {
 	t.Helper()
 	folder := t.TempDir()
 	done := filepath.Join(folder, "done")
-	if err := syscall.Mkfifo(done, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Mkfifo(done, 0o600))
 	script := "#!/bin/sh\necho spoiled\necho spoiled >&2\nprintf '%s|' \"$@\" \"BROWSER=$BROWSER\" > '" + done + "'\n"
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	return func() string {
 		// The pipe waits for the script to open it.
 		report, err := os.ReadFile(done)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, err)
 		return string(report)
 	}
 }
@@ -48,22 +43,16 @@ func TestBrowserGetsNoneOfOurOutput(t *testing.T) {
 		t.Setenv(variable, "")
 	}
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, errOut := os.Stdout, os.Stderr
 	os.Stdout, os.Stderr = writer, writer
 	err = person{}.OpenURL(pageToOpen)
 	os.Stdout, os.Stderr = out, errOut
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got, want := report(), pageToOpen+"|BROWSER=|"; got != want {
 		t.Errorf("called with %q, want %q", got, want)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, writer.Close())
 	if written, err := io.ReadAll(reader); err != nil || len(written) > 0 {
 		t.Errorf("the browser wrote %q, %v", written, err)
 	}
@@ -72,13 +61,9 @@ func TestBrowserGetsNoneOfOurOutput(t *testing.T) {
 func TestBrowserOfThePerson(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a folder")
 	report := putProgram(t, "own-browser")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(folder, 0o700))
 	path := filepath.Join(folder, "own browser")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec own-browser in-a-folder \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("#!/bin/sh\nexec own-browser in-a-folder \"$@\"\n"), 0o700))
 	t.Setenv("BROWSER", "")
 	for name, test := range map[string]struct {
 		commands []string
@@ -121,9 +106,7 @@ func TestWhoChoosesTheBrowser(t *testing.T) {
 	} {
 		cmd := &cobra.Command{}
 		addBrowserFlag(cmd.Flags())
-		if err := cmd.ParseFlags(test.flag); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.ParseFlags(test.flag))
 		environment := map[string]string{"BROWSER": test.variable, credential.EnvironmentVariable: test.client}
 		got, err := browsers(cmd, func(name string) string { return environment[name] })
 		if test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) || test.problem == "" && err != nil || strings.Join(got, ",") != test.want {

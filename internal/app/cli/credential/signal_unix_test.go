@@ -21,6 +21,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/cli/clitest"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // started is a program of this package that runs; lines are those that it writes to standard error.
@@ -51,9 +52,7 @@ func run(t *testing.T, until string, environment []string, args ...string) *star
 	s := &started{cmd: exec.CommandContext(t.Context(), "credence", args...), seen: map[string]chan struct{}{until: found}}
 	s.cmd.Env = append(os.Environ(), environment...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, s
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.cmd.Start())
 	select {
 	case <-found:
 	case <-time.After(time.Minute):
@@ -86,9 +85,7 @@ func TestInterruptedLogin(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	ca, kubeconfig := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "kubeconfig")
 	write := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cluster.Certificate().Raw})))
 	write(kubeconfig, fmt.Sprintf(`{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority": %q}}],
@@ -120,17 +117,12 @@ func TestInterruptedLogin(t *testing.T) {
 			environment := []string{"SSH_TTY=/dev/pts/0", `KUBERNETES_EXEC_INFO={"apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":true}}`}
 			args := append(append(command, test.line...), "--cache-folder", folder)
 			s := run(t, test.until, environment, args...)
-			if err := s.cmd.Process.Signal(test.by); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.cmd.Process.Signal(test.by))
 			s.end()
 			if code := s.cmd.ProcessState.ExitCode(); code != test.code || s.out.Len() > 0 || !strings.Contains(s.err.String(), "error: interrupted (") {
 				t.Errorf("exit code %d, want %d; %d bytes on standard output\n%s", code, test.code, s.out.Len(), s.err.String())
 			}
-			kept, err := os.ReadDir(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kept := testkit.Need(os.ReadDir(folder))(t)
 			files := 0
 			for _, file := range kept {
 				switch filepath.Ext(file.Name()) {

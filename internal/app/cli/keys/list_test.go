@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func away(distance time.Duration) *metav1.Time {
@@ -61,16 +62,12 @@ fifth             ES256         spare      2d ago      -             -          
 evil\u001b[2J\n   \u202eES256   a\tb       -           -             -             -
 `
 	var out bytes.Buffer
-	if err := printKeys(&out, ring, rotationTime(), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, printKeys(&out, ring, rotationTime(), false))
 	if diff := cmp.Diff(strings.TrimPrefix(table, "\n")+remarks, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := printKeys(&out, ring, rotationTime(), true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, printKeys(&out, ring, rotationTime(), true))
 	const wide = "2026-05-02T12:00:00Z (60d ago)   2026-07-03T11:00:00Z (in 47h)   -                                2026-07-01T11:00:00Z (60m ago)   is removed"
 	if !strings.Contains(out.String(), wide) {
 		t.Errorf("the wide table\n%s\nhas no line with %q", out.String(), wide)
@@ -127,9 +124,7 @@ func TestHistoryKeepsRevocationsThatTheListHasForgotten(t *testing.T) {
 2026-07-01T11:00:00Z (60m ago)   activated (refusals accepted)   ES256       spare   jane   leaked again
 `
 	var out bytes.Buffer
-	if err := printHistory(&out, history(ring), rotationTime()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, printHistory(&out, history(ring), rotationTime()))
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}

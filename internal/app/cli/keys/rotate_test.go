@@ -16,30 +16,23 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Two people who have seen the same keys and rotate at the same time get one rotation: the second one is refused.
 func TestTwoRotationsAtOnceAreOne(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "ring")
 	store, err := keystore.OpenDirectory(directory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, _, err := keystore.LoadOrBootstrap(t.Context(), store, keys.NewPrivate, rotationTime().Add(-240*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	settings, err := keys.Settings{}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ring, err := openDirectoryRing(directory, settings, rotationTime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seen, err := ring.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var out bytes.Buffer
 	terminal := screen.New(genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}, rotationTime, nil)
 	once := func() error {
@@ -49,21 +42,15 @@ func TestTwoRotationsAtOnceAreOne(t *testing.T) {
 			spec: v1alpha1.KeyRotationSpec{Algorithm: "ES256", ActiveKey: activeKey(seen, "ES256"), Now: true, AcceptRefusals: true},
 		}})
 	}
-	if err := once(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, once())
 	rotated, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	err = once()
 	if refusedFor(err) != keys.AlreadyDone || command.ExitCode(err) != command.ExitRefused || !strings.HasPrefix(command.AsFailure(err).Hint, "another rotation came first") {
 		t.Errorf("the second rotation: %v", err)
 	}
 	after, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	before, _ := rotated.Signer(identity.ES256)
 	if now, _ := after.Signer(identity.ES256); now.ID != before.ID {
 		t.Errorf("%s signs, want %s, by the first rotation", now.ID, before.ID)

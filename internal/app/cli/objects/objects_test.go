@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A failure after the first write has what was written before it, and how to go on.
@@ -37,10 +38,7 @@ func TestFailureBetweenWrites(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	api, err := cluster.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL}))(t)
 	var all []Object
 	for _, name := range []string{"a", "b", "c", "d"} {
 		all = append(all, Role(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}))

@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestTheNoteOnWaitingIsStopped(t *testing.T) {
@@ -53,9 +55,7 @@ func FuzzGuard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		const token = "eyJhbGciOiJFUzI1NiJ9.eyJhIjoxfQ.c2lnbmF0dXJl"
 		var out bytes.Buffer
-		if _, err := (&guard{to: &out}).Write([]byte(text + token + text)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err((&guard{to: &out}).Write([]byte(text+token+text))))
 		if strings.Contains(out.String(), token) {
 			t.Errorf("a token passed: %q", out.String())
 		}
@@ -82,9 +82,7 @@ func TestJSON(t *testing.T) {
 	} {
 		for _, value := range []any{own{text}, map[string]string{"text": text}} {
 			var out bytes.Buffer
-			if err := JSON(&out, value); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, JSON(&out, value))
 			if out.String() != "{\n  \"text\": \""+want+"\"\n}\n" {
 				t.Errorf("%T of %q is printed as %s", value, text, out.String())
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestReadTokenNeverCutsOne(t *testing.T) {
@@ -34,9 +35,7 @@ func TestReadTokenNeverCutsOne(t *testing.T) {
 func TestRefusalsArePrintable(t *testing.T) {
 	var out bytes.Buffer
 	result := relyingparty.Result{Findings: []relyingparty.Finding{{Reason: relyingparty.Malformed, Detail: "a\x1b[2Jb"}}}
-	if err := printRefused(&out, result, errors.New("c\u009bd")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, printRefused(&out, result, errors.New("c\u009bd")))
 	want := "refused\nMalformed: a\\u001b[2Jb\nthe signature was not checked: c\\u009bd\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)

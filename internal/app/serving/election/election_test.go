@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // leases is a cluster that keeps one Lease.
@@ -58,10 +60,7 @@ func start(t *testing.T, l *leases) coordinationv1client.CoordinationV1Interface
 	t.Helper()
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
-	client, err := coordinationv1client.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := testkit.Need(coordinationv1client.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}))(t)
 	return client
 }
 
@@ -70,17 +69,14 @@ func TestLeaderHoldsTheLeaseWhileItWorks(t *testing.T) {
 	l := &leases{}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := Lead(ctx, start(t, l), name, slog.New(slog.DiscardHandler), func(ctx context.Context) error {
+	testkit.Expect(t, Lead(ctx, start(t, l), name, slog.New(slog.DiscardHandler), func(ctx context.Context) error {
 		if holder := l.holder(); !strings.Contains(holder, "_") {
 			t.Errorf("the Lease is held by %q", holder)
 		}
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 	if holder := l.holder(); holder != "" {
 		t.Errorf("at the end the Lease is held by %q", holder)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestConfiguration(t *testing.T) {
@@ -27,17 +29,13 @@ func TestConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "tracing.yaml")
-			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, []byte(test.text), 0o600))
 			provider, err := New(t.Context(), file, "test")
 			if test.want == "" {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := provider.Shutdown(t.Context()); err != nil {
-					t.Error(err)
-				}
+				testkit.Expect(t, provider.Shutdown(t.Context()))
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "--tracing-config-file: ") {
@@ -57,7 +55,5 @@ func TestNoFile(t *testing.T) {
 		t.Errorf("%v, %v", provider, err)
 	}
 	provider.Trace(nil)
-	if err := provider.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, provider.Shutdown(t.Context()))
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // api is an HTTP server with the answers of a test, which keeps the requests.
@@ -35,9 +36,7 @@ func newAPI(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 	a := &api{body: map[string]string{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, err)
 		a.mu.Lock()
 		a.asked = append(a.asked, r.Method+" "+r.URL.Path)
 		a.body[r.Method+" "+r.URL.Path] = string(body)
@@ -48,13 +47,8 @@ func newAPI(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	client, err := New(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
+	client := testkit.Need(New(kubeconfig))(t)
 	a.Client = client
 	return a
 }
@@ -81,15 +75,12 @@ func TestApplyMakesNamespacesFirstAndGuessesPaths(t *testing.T) {
 		}
 		_, _ = w.Write(body)
 	})
-	err := a.Apply(t.Context(), []*unstructured.Unstructured{
+	testkit.Must(t, a.Apply(t.Context(), []*unstructured.Unstructured{
 		object("v1", "ServiceAccount", "s", "a"),
 		object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "credence:b"),
 		object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "c"),
 		object("v1", "Namespace", "", "s"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	want := []string{
 		"PATCH /api/v1/namespaces/s",
 		"PATCH /api/v1/namespaces/s/serviceaccounts/a",
@@ -104,13 +95,8 @@ func TestApplyMakesNamespacesFirstAndGuessesPaths(t *testing.T) {
 func TestShippedManifestsCanBeApplied(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) })
-	objects, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Apply(t.Context(), objects); err != nil {
-		t.Fatal(err)
-	}
+	objects := testkit.Need(deploy.Manifests())(t)
+	testkit.Must(t, a.Apply(t.Context(), objects))
 	if len(a.asked) != len(objects) || len(objects) == 0 {
 		t.Errorf("%d requests for %d objects", len(a.asked), len(objects))
 	}
@@ -134,9 +120,7 @@ func TestApplyRepeatsOnlyWhatMaySucceedLater(t *testing.T) {
 		refuse(w, code, map[int]string{503: "ServiceUnavailable", 429: "TooManyRequests", 500: "InternalError"}[code])
 	})
 	one := []*unstructured.Unstructured{object("v1", "Namespace", "", "s")}
-	if err := a.Apply(t.Context(), one); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, a.Apply(t.Context(), one))
 	forbidden := newAPI(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { refuse(w, 403, "Forbidden") })
 	err := forbidden.Apply(t.Context(), one)
 	if err == nil || !strings.Contains(err.Error(), "apply Namespace s: Forbidden, by the test") || len(forbidden.asked) != 1 {
@@ -148,9 +132,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(w http.ResponseWriter, _ *http.Request, body []byte) { _, _ = w.Write(body) })
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	if err := a.Register(t.Context(), Registration{Port: 4711, CA: []byte("PEM")}, at); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.Register(t.Context(), Registration{Port: 4711, CA: []byte("PEM")}, at))
 	got := map[string]any{}
 	for _, path := range []string{"PATCH /api/v1/namespaces/credence-system/services/credence-apiserver", "PATCH /apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.authentication.gardener.cloud", "PATCH /apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.identity.credence.dev"} {
 		var sent map[string]any

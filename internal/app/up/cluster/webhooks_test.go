@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/credence-id/credence/internal/app/up/cluster"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestPointWebhooks(t *testing.T) {
@@ -17,9 +18,7 @@ func TestPointWebhooks(t *testing.T) {
 		}}
 	}
 	object := configuration(map[string]any{"service": map[string]any{"name": "s", "namespace": "n", "path": "/pods"}})
-	if err := cluster.PointWebhooks(object, 17449, []byte("PEM")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cluster.PointWebhooks(object, 17449, []byte("PEM")))
 	want := configuration(map[string]any{"url": "https://127.0.0.1:17449/pods", "caBundle": "UEVN"})
 	if diff := cmp.Diff(want.Object, object.Object); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -28,7 +27,5 @@ func TestPointWebhooks(t *testing.T) {
 		t.Error("a webhook of another place was taken for ours")
 	}
 	other := &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "webhooks": []any{"x"}}}
-	if err := cluster.PointWebhooks(other, 1, nil); err != nil {
-		t.Errorf("another kind of object: %v", err)
-	}
+	testkit.Expect(t, cluster.PointWebhooks(other, 1, nil), "another kind of object")
 }

@@ -12,36 +12,29 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func newDir(t *testing.T) Dir {
 	t.Helper()
-	dir, err := Resolve(filepath.Join(t.TempDir(), "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Need(Resolve(filepath.Join(t.TempDir(), "state")))(t)
 	return dir
 }
 
 func prepared(t *testing.T) Dir {
 	t.Helper()
 	dir := newDir(t)
-	if err := dir.Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dir.Prepare())
 	return dir
 }
 
 func TestPrepareMakesADirectoryPrivate(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
-	if err := os.Mkdir(string(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(string(dir), 0o755))
 	for range 2 {
-		if err := dir.Prepare(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, dir.Prepare())
 	}
 	if info, err := os.Stat(string(dir)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("mode is %v (%v), want 0700", info.Mode(), err)
@@ -70,10 +63,7 @@ func TestATooLongPathIsNamed(t *testing.T) {
 func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 	t.Parallel()
 	dir := prepared(t)
-	first, err := dir.Configure(0, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Need(dir.Configure(0, ""))(t)
 	want := Config{Version: 1, Port: DefaultPort, Issuer: "https://127.0.0.1:17445/workload-identity"}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -81,9 +71,7 @@ func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 	if dir.Exists() {
 		t.Error("asking for a config has bound the directory to it")
 	}
-	if err := dir.SaveConfig(first); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dir.SaveConfig(first))
 	for _, port := range []int{0, DefaultPort} {
 		if again, err := dir.Configure(port, ""); err != nil || again != first {
 			t.Errorf("port %d: %+v, %v", port, again, err)
@@ -139,18 +127,14 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		strings.Repeat(" ", int(maxConfig)+1):                        "65537 bytes",
 	} {
 		dir := prepared(t)
-		if err := WriteFile(dir.configFile(), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, WriteFile(dir.configFile(), []byte(text), 0o600))
 		_, err := dir.Configure(0, "")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir.configFile()) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}
 	dir := prepared(t)
-	if err := WriteFile(dir.EndpointsFile(), []byte(`{"components":[{"name":"x","pid":-1}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteFile(dir.EndpointsFile(), []byte(`{"components":[{"name":"x","pid":-1}]}`), 0o600))
 	if _, _, err := dir.LoadEndpoints(); err == nil || !strings.Contains(err.Error(), dir.EndpointsFile()) {
 		t.Errorf("a process id that means every process: %v", err)
 	}
@@ -163,14 +147,10 @@ func TestEndpointsComeBackAsWritten(t *testing.T) {
 		t.Fatalf("endpoints before the first start: found %v, %v", found, err)
 	}
 	config, err := NewConfig(DefaultPort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := NewEndpoints(dir, config)
 	want.Components = append(want.Components, Component{Name: "devcluster", PID: 42, LogFile: dir.Log("devcluster")})
-	if err := dir.SaveEndpoints(want); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, dir.SaveEndpoints(want))
 	got, found, err := dir.LoadEndpoints()
 	if diff := cmp.Diff(want, got); diff != "" || !found || err != nil {
 		t.Errorf("endpoints: found %v, %v (-want +got):\n%s", found, err, diff)
@@ -210,10 +190,7 @@ func TestTheLockHasOneHolder(t *testing.T) {
 	if _, held, err := dir.Holder(); held || err != nil {
 		t.Fatalf("held before anyone took it: %v, %v", held, err)
 	}
-	lock, err := dir.Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testkit.Need(dir.Acquire())(t)
 	if pid, held, err := dir.Holder(); pid != os.Getpid() || !held || err != nil {
 		t.Errorf("holder is %d, %v, %v", pid, held, err)
 	}
@@ -221,27 +198,18 @@ func TestTheLockHasOneHolder(t *testing.T) {
 	if _, err := dir.Acquire(); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprintf("(pid %d)", os.Getpid())) {
 		t.Errorf("taking it once more: %v", err)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lock.Release())
 	if _, held, err := dir.Holder(); held || err != nil {
 		t.Errorf("held after its release: %v, %v", held, err)
 	}
-	again, err := dir.Acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
-	}
+	again := testkit.Need(dir.Acquire())(t)
+	testkit.Must(t, again.Release())
 }
 
 func TestCheckSpaceNamesWhatIsFree(t *testing.T) {
 	t.Parallel()
 	dir := prepared(t)
-	if err := dir.CheckSpace(1); err != nil {
-		t.Errorf("one byte: %v", err)
-	}
+	testkit.Expect(t, dir.CheckSpace(1), "one byte")
 	err := dir.CheckSpace(1 << 62)
 	if err == nil || !strings.Contains(err.Error(), string(dir)+" has ") || !strings.Contains(err.Error(), "MiB of free disk space") {
 		t.Errorf("more than any disk has: %v", err)
@@ -255,9 +223,7 @@ func TestWriteFileReplacesAsAWhole(t *testing.T) {
 		text string
 		mode fs.FileMode
 	}{{"one", 0o644}, {"two", 0o600}} {
-		if err := WriteFile(path, []byte(c.text), c.mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, WriteFile(path, []byte(c.text), c.mode))
 		content, err := os.ReadFile(path)
 		info, statErr := os.Stat(path)
 		if err != nil || statErr != nil || string(content) != c.text || info.Mode().Perm() != c.mode {
@@ -273,16 +239,11 @@ func TestKeepLeavesWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	inode := func() os.FileInfo {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := testkit.Need(os.Stat(path))(t)
 		return info
 	}
 	keep := func(text string, mode fs.FileMode) {
-		if err := Keep(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, Keep(path, []byte(text), mode))
 	}
 	keep("one", 0o600)
 	first := inode()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestCauseIn(t *testing.T) {
@@ -31,9 +33,7 @@ func TestCauseIn(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "log")
 			const before = "Error: of the run before\n"
-			if err := os.WriteFile(file, []byte(before+c.log), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, []byte(before+c.log), 0o600))
 			if got := CauseIn(file, int64(len(before))); got != c.want {
 				t.Errorf("cause is %q, want %q", got, c.want)
 			}
@@ -44,9 +44,7 @@ func TestCauseIn(t *testing.T) {
 func TestCauseInALongLogAndNone(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(file, []byte(strings.Repeat("line\n", tailSize)+"Error: the end\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(strings.Repeat("line\n", tailSize)+"Error: the end\n"), 0o600))
 	if got := CauseIn(file, 0); got != "the end" {
 		t.Errorf("cause is %q", got)
 	}

@@ -18,16 +18,10 @@ import (
 func TestRotateKeepsTheRunBefore(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "x.log")
-	if err := Rotate(log); err != nil {
-		t.Fatalf("rotate without a log: %v", err)
-	}
+	testkit.Must(t, Rotate(log), "rotate without a log")
 	for _, text := range []string{"one", "two"} {
-		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := Rotate(log); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(log, []byte(text), 0o600))
+		testkit.Must(t, Rotate(log))
 	}
 	if kept, err := os.ReadFile(log + ".1"); err != nil || string(kept) != "two" {
 		t.Errorf("kept is %q (%v), want the run before", kept, err)
@@ -40,28 +34,16 @@ func TestRotateKeepsTheRunBefore(t *testing.T) {
 func TestCutLetsAWriterGoOn(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "x.log")
-	if err := Cut(log, 3); err != nil {
-		t.Fatalf("cut without a log: %v", err)
-	}
-	writer, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, Cut(log, 3), "cut without a log")
+	writer := testkit.Need(os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600))(t)
 	defer func() { _ = writer.Close() }()
 	for _, text := range []string{"abc", "def", "ghi"} {
-		if _, err := writer.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-		if err := Cut(log, 3); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, testkit.Err(writer.WriteString(text)))
+		testkit.Must(t, Cut(log, 3))
 	}
 	got := map[string]string{}
 	for _, file := range []string{log, log + ".1"} {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Need(os.ReadFile(file))(t)
 		got[filepath.Base(file)] = string(content)
 	}
 	if diff := cmp.Diff(map[string]string{"x.log": "ghi", "x.log.1": "abcdef"}, got); diff != "" {
@@ -72,17 +54,11 @@ func TestCutLetsAWriterGoOn(t *testing.T) {
 func TestLocate(t *testing.T) {
 	beside, inPath, other := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, file := range []string{filepath.Join(beside, "a"), filepath.Join(inPath, "a"), filepath.Join(inPath, "b"), filepath.Join(beside, "credence")} {
-		if err := os.WriteFile(file, nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, nil, 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(beside, "b"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(beside, "b"), nil, 0o644))
 	link := filepath.Join(other, "credence")
-	if err := os.Symlink(filepath.Join(beside, "credence"), link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(filepath.Join(beside, "credence"), link))
 	t.Setenv("PATH", inPath)
 	for _, executable := range []string{filepath.Join(beside, "credence"), link} {
 		if got, err := Locate("a", executable); err != nil || got != filepath.Join(beside, "a") {
@@ -110,9 +86,7 @@ func TestCheckPort(t *testing.T) {
 	if ChildrenDieWithParent && !strings.Contains(err.Error(), fmt.Sprintf("(pid %d)", os.Getpid())) {
 		t.Errorf("%q does not name this process", err)
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, listener.Close())
 	// A program that another test is starting has a copy of the listener for a moment.
 	testkit.Eventually(t, "the port is free", func() bool { return CheckPort(port, "tea") == nil })
 }
@@ -134,9 +108,7 @@ func TestLeftoversAreFoundAndEnded(t *testing.T) {
 	folder := t.TempDir()
 	mine, other := self("stubborn", "--dir", folder), self("sleeper", "--dir", folder+"-other")
 	for _, command := range []interface{ Start() error }{mine, other} {
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, command.Start())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mine.Wait() }()
@@ -160,9 +132,7 @@ func TestLeftoversAreFoundAndEnded(t *testing.T) {
 	if none, err := Leftovers(folder, []string{"credence"}); err != nil || len(none) != 0 {
 		t.Errorf("leftovers of another program are %v (%v)", none, err)
 	}
-	if err := End(t.Context(), left, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, End(t.Context(), left, 0))
 	<-ended
 	if Alive(mine.Process.Pid) || !Alive(other.Process.Pid) {
 		t.Errorf("alive: mine %v, the other's %v", Alive(mine.Process.Pid), Alive(other.Process.Pid))

@@ -216,9 +216,7 @@ func TestAProgramThatIsGoneIsTriedAgain(t *testing.T) {
 	s.expect(Started, "cup")
 	s.expect(Died, "cup")
 	<-s.pauses
-	if err := os.Remove(filepath.Join(s.folder, "cup.sh")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(s.folder, "cup.sh")))
 	s.wake <- time.Time{}
 	if e := s.expect(Died, "cup"); e.Exit.Status != "not started" || !strings.Contains(e.Exit.Cause, "no such file") {
 		t.Errorf("exit is %+v", e.Exit)
@@ -247,9 +245,7 @@ func TestTheGroupEndsWithItsLeader(t *testing.T) {
 	started := s.expect(Started, "parent")
 	s.waiting("parent")
 	grandchild := pidIn(t, s.folder)
-	if err := syscall.Kill(started.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(started.PID, syscall.SIGKILL))
 	s.expect(Died, "parent")
 	// It has been killed; a slow system may take its time.
 	testkit.Eventually(t, "no process of the group outlives its leader, and holds its ports", func() bool { return !Alive(grandchild) })
@@ -263,21 +259,14 @@ func TestChildrenDieWithAKilledParent(t *testing.T) {
 	}
 	folder := t.TempDir()
 	command := self("supervisor", folder)
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := testkit.Need(command.StdinPipe())(t)
 	defer func() { _ = stdin.Close() }()
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.Start())
 	child := pidIn(t, folder)
 	if !Alive(child) {
 		t.Fatal("the child does not run")
 	}
-	if err := command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, command.Process.Kill())
 	_ = command.Wait()
 	testkit.Eventually(t, "the child ends with its parent", func() bool { return !Alive(child) })
 }

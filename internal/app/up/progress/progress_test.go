@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // clock is turned by the test.
@@ -78,10 +80,7 @@ func TestAnotherProcessSeesTheSame(t *testing.T) {
 		tracker := NewTracker(Sinks{&here, NewEncoder(&pipe)}, c.Now)
 		operate(tracker, c)
 		tracker.Close(closing, "that is all")
-		last, err := Decode(&pipe, &there)
-		if err != nil {
-			t.Fatal(err)
-		}
+		last := testkit.Need(Decode(&pipe, &there))(t)
 		if diff := cmp.Diff(here.events, append(there.events, last)); diff != "" {
 			t.Errorf("events (-here +there):\n%s", diff)
 		}
@@ -143,10 +142,7 @@ func TestTerminalShowsWhatRuns(t *testing.T) {
 
 func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	file, err := os.Create(t.TempDir() + "/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Need(os.Create(t.TempDir() + "/x"))(t)
 	defer func() { _ = file.Close() }()
 	if IsTerminal(file) || IsTerminal(&bytes.Buffer{}) {
 		t.Error("a file or a buffer is taken for a terminal")

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Browser is a person with a browser: it keeps cookies, follows redirects, and fills in the form of the provider.
@@ -31,10 +33,7 @@ type Page struct {
 // Browser returns a new browser without cookies.
 func (p *Provider) Browser(t testing.TB, user string) *Browser {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := testkit.Need(cookiejar.New(nil))(t)
 	client := *p.server.Client()
 	client.Jar = jar
 	return &Browser{User: user, client: &client, provider: p}

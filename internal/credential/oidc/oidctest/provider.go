@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // ClientID is the client that every provider knows. It is public unless Behavior.ClientSecret is set.
@@ -74,10 +76,7 @@ type login struct {
 // Start starts a provider whose clock stands at now, until the test ends.
 func Start(t testing.TB, now time.Time) *Provider {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Need(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	p := &Provider{
 		key: key, now: now,
 		sessions: map[string]string{}, codes: map[string]*code{}, devices: map[string]*device{},
@@ -105,9 +104,7 @@ func Start(t testing.TB, now time.Time) *Provider {
 	t.Cleanup(p.server.Close)
 	p.Issuer = p.server.URL
 	p.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(p.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}), 0o600))
 	return p
 }
 

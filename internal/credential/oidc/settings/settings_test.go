@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestKey(t *testing.T) {
@@ -15,10 +16,7 @@ func TestKey(t *testing.T) {
 	key := func(change func(*settings.Settings)) string {
 		config := base
 		change(&config)
-		text, err := json.Marshal(config.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Need(json.Marshal(config.Key()))(t)
 		return string(text)
 	}
 	same := key(func(*settings.Settings) {})

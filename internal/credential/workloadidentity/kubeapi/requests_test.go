@@ -21,6 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 	"github.com/credence-id/credence/internal/credential/workloadidentity"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // server is an API server that answers each request alike, and keeps the last one.
@@ -55,9 +56,7 @@ func start(t *testing.T, code int, answer any) (*server, kubeconfig.Access) {
 	folder := t.TempDir()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	for name, content := range map[string][]byte{"ca.crt": authority, "token": []byte("geheim"), "namespace": []byte("team")} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 	}
 	return s, kubeconfig.Access{Server: s.URL, Namespace: "team", Pod: folder}
 }
@@ -69,9 +68,7 @@ func TestTokens(t *testing.T) {
 	})
 	screen := &terminal{}
 	api, err := Tokens(access, credential.Request{Terminal: screen})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got, err := api.CreateToken(t.Context(), "team", "deployer", workloadidentity.TokenRequest{
 		Duration: time.Hour, Object: &workloadidentity.Object{APIVersion: "v1", Kind: "ServiceAccount", Name: "robot"}, UID: "u",
 	})
@@ -101,9 +98,7 @@ func TestSigningRequests(t *testing.T) {
 	s, access := start(t, http.StatusCreated, conditions(certificatesv1.CertificateSigningRequestCondition{Type: "Approved", Status: "True"},
 		certificatesv1.CertificateSigningRequestCondition{Type: "Denied", Status: "Unknown"}, certificatesv1.CertificateSigningRequestCondition{Type: "Failed", Status: "True", Reason: "R", Message: "m"}))
 	api, err := Certificates(access, credential.Request{Terminal: &terminal{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got, err := api.Create(t.Context(), clientcertificate.SigningRequest{Name: "jane", CSR: []byte("csr"), Signer: "example.com/s", Usages: []string{"client auth"}, Duration: time.Hour})
 	want := clientcertificate.Progress{Certificate: []byte("c"), Approved: true, Failed: &clientcertificate.Verdict{Reason: "R", Message: "m"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -148,9 +143,7 @@ func TestErrorsOfTheAPI(t *testing.T) {
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(test.code), Message: test.message, Details: &metav1.StatusDetails{Name: "deployer"},
 			})
 			api, err := Tokens(access, credential.Request{Terminal: &terminal{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			_, err = api.CreateToken(t.Context(), "team", "deployer", workloadidentity.TokenRequest{})
 			if errors.Is(err, credential.ErrRefused) != test.refused || err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "geheim") {
 				t.Errorf("refused %t, %v, want %q", errors.Is(err, credential.ErrRefused), err, test.want)
@@ -169,10 +162,7 @@ func TestServersThatAreNotTrusted(t *testing.T) {
 	}
 	_, other := start(t, http.StatusOK, nil)
 	other.Server = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
-	api, err := Tokens(other, credential.Request{Terminal: &terminal{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(Tokens(other, credential.Request{Terminal: &terminal{}}))(t)
 	if _, err := api.UID(t.Context(), "team", workloadidentity.Object{Resource: "pods", Name: "p"}); err == nil || !strings.Contains(err.Error(), "its certificate must be of the certificate-authority") || s.path != "" {
 		t.Errorf("another name: %v, request %q", err, s.path)
 	}

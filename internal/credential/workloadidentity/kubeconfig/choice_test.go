@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const first = `
@@ -67,18 +68,14 @@ users:
 
 func put(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	write(t, path, text)
 	return path
 }
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func environment(pairs ...string) func(string) string {
@@ -112,13 +109,9 @@ func TestReadsAsClientGoDoes(t *testing.T) {
 					return
 				}
 				raw, err := loader.RawConfig()
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				namespace, _, err := loader.Namespace()
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if got.Server != want.Host || got.Namespace != namespace || got.User != raw.Contexts[got.Context].AuthInfo {
 					t.Errorf("got %s, %s, %s; client-go %s, %s, %s", got.Server, got.Namespace, got.User, want.Host, namespace, raw.Contexts[got.Context].AuthInfo)
 				}
@@ -131,16 +124,12 @@ func TestKeyHoldsWhatDecides(t *testing.T) {
 	dir := t.TempDir()
 	a, b := put(t, filepath.Join(dir, "a"), first), put(t, filepath.Join(dir, "b"), second)
 	one, err := kubeconfig.Choice{Path: a, Environment: environment("KUBECONFIG", b)}.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff(map[string]string{"server": "https://one.example", "user": "jane", "ca": filepath.Join(dir, "ca.crt")}, one.Key()); diff != "" {
 		t.Error(diff)
 	}
 	three, err := kubeconfig.Choice{Path: b, Context: "three", Environment: environment()}.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := map[string]string{
 		"server": "https://two.example:8443", "user": "joe", "tlsServerName": "two", "proxy": "http://me:xxxxx@proxy.example",
 	}

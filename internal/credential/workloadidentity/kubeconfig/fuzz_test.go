@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Whatever stands in a kubeconfig, it is refused, without a word of it where it cannot be read, or it leads to a server of https, and the same text
@@ -27,9 +28,7 @@ func FuzzRead(f *testing.F) {
 	}
 	path := filepath.Join(f.TempDir(), "config")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, text, 0o600))
 		choice := kubeconfig.Choice{Path: path, Environment: func(string) string { return "" }}
 		access, err := choice.Read()
 		if err != nil {

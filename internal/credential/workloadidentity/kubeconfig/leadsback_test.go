@@ -9,19 +9,14 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // with returns a kubeconfig whose user runs a program.
 func with(t *testing.T, path, command string, args ...string) string {
 	t.Helper()
-	list, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, err := json.Marshal(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Need(json.Marshal(args))(t)
+	name := testkit.Need(json.Marshal(command))(t)
 	return put(t, path, `{"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://c.example"}}],
 		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
 		"users": [{"name": "u", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": `+string(name)+`, "args": `+string(list)+`}}}]}`)
@@ -38,18 +33,12 @@ func TestKubeconfigThatLeadsBackIsRefused(t *testing.T) {
 	put(t, filepath.Join(dir, "bin", "kubectl"), "kubectl")
 	put(t, filepath.Join(dir, "bin", "aws"), "another")
 	for _, name := range []string{"credence", "credence-credential", "kubectl", "aws"} {
-		if err := os.Chmod(filepath.Join(dir, "bin", name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(filepath.Join(dir, "bin", name), 0o700))
 	}
 	link := func(make func(string, string) error, target, name string) string {
 		path := filepath.Join(dir, "links", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := make(target, path); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testkit.Must(t, make(target, path))
 		return path
 	}
 	bin := func(name string) string { return filepath.Join(dir, "bin", name) }
@@ -104,9 +93,7 @@ func TestKubeconfigThatLeadsBackIsRefused(t *testing.T) {
 	for what, c := range taken {
 		t.Run("taken "+what, func(t *testing.T) {
 			path := with(t, filepath.Join(dir, "configs", "c"), c[0], c[1:]...)
-			if _, err := (kubeconfig.Choice{Path: path, Environment: environment(), Program: installed}).Read(); err != nil {
-				t.Errorf("refused: %v", err)
-			}
+			testkit.Expect(t, testkit.Err((kubeconfig.Choice{Path: path, Environment: environment(), Program: installed}).Read()), "refused")
 			if _, err := (kubeconfig.Choice{Path: path, Environment: environment(kubeconfig.Guard, "1")}).Read(); !errors.Is(err, kubeconfig.ErrLeadsBack) {
 				t.Errorf("not refused within: %v", err)
 			}

@@ -12,14 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func data(t testing.TB) string {
 	t.Helper()
 	random := make([]byte, 1500)
-	if _, err := rand.Read(random); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(rand.Read(random)))
 	return base64.StdEncoding.EncodeToString(random)
 }
 
@@ -44,10 +43,7 @@ func large(t testing.TB, clusters int) string {
 // The shortening changes nothing: other ways to write the same kubeconfig have the same key.
 func TestSameKubeconfigWrittenOtherwise(t *testing.T) {
 	block := large(t, 3)
-	asJSON, err := yaml.YAMLToJSON([]byte(block))
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := testkit.Need(yaml.YAMLToJSON([]byte(block)))(t)
 	var want map[string]string
 	for what, text := range map[string]string{
 		"block": block, "JSON": string(asJSON), "CRLF": strings.ReplaceAll(block, "\n", "\r\n"),
@@ -78,9 +74,7 @@ func BenchmarkRead(b *testing.B) {
 			choice := kubeconfig.Choice{Path: path, Environment: environment()}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := choice.Read(); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, testkit.Err(choice.Read()))
 			}
 		})
 	}

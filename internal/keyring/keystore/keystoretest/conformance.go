@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Run tests what every store keeps. create makes an empty store and returns a function that opens it, once for each
@@ -26,9 +27,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 	mustLoad := func(t *testing.T, store keystore.Store) (keys.Ring, string) {
 		t.Helper()
 		ring, version, err := store.Load(ctx)
-		if err != nil {
-			t.Fatalf("load: %v", err)
-		}
+		testkit.Must(t, err, "load")
 		if version == "" {
 			t.Fatal("the version of a stored ring is empty")
 		}
@@ -36,9 +35,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 	}
 	mustSave := func(t *testing.T, store keystore.Store, ring keys.Ring, version string) {
 		t.Helper()
-		if err := store.Save(ctx, ring, version); err != nil {
-			t.Fatalf("save: %v", err)
-		}
+		testkit.Must(t, store.Save(ctx, ring, version), "save")
 	}
 	mustHold := func(t *testing.T, store keystore.Store, want keys.Ring) {
 		t.Helper()
@@ -230,9 +227,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 		got, version, err := keystore.LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) {
 			return nil, errors.New("requested a key")
 		}, Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if diff := Diff(rings[0], got); diff != "" {
 			t.Errorf("ring (-want +got):\n%s", diff)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // patience bounds the wait for an event; nothing is concluded from how long it took.
@@ -21,9 +22,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 		open := create(t)
 		first, next := Rings()
 		writer := open()
-		if err := writer.Save(t.Context(), first, ""); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, writer.Save(t.Context(), first, ""))
 		reader := open()
 		interval := time.Second
 		if _, watched := reader.(keystore.Watcher); watched {
@@ -38,9 +37,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 				t.Errorf("read at %v, but it began at %v", got.readAt, began)
 			}
 			loaded, version, err := writer.Load(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if got.version != version {
 				t.Errorf("followed version %s, loaded version %s", got.version, version)
 			}
@@ -49,9 +46,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 				following = first
 			}
 			began = time.Now()
-			if err := writer.Save(t.Context(), following, version); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, writer.Save(t.Context(), following, version))
 		}
 	})
 
@@ -62,9 +57,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 		if err := followed.error(t); !errors.Is(err, keystore.ErrNotFound) {
 			t.Errorf("error %v, want ErrNotFound", err)
 		}
-		if err := open().Save(t.Context(), first, ""); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, open().Save(t.Context(), first, ""))
 		followed.until(t, first)
 	})
 }
@@ -103,9 +96,7 @@ func follow(t *testing.T, store keystore.Store, interval time.Duration) followed
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("follow: %v", err)
-		}
+		testkit.Expect(t, <-done, "follow")
 	})
 	return told
 }
