@@ -124,7 +124,7 @@ func releaseIdentities(bindings *credentialsbinding.REST, identities *workloadid
 		}, releaseEvery)
 		go wait.UntilWithContext(hook, func(ctx context.Context) {
 			if err := bindings.Rehold(ctx); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Identities to which CredentialsBindings refer could not be held, which is tried again")
+				klog.FromContext(ctx).Error(err, "CredentialsBindings, or the identities to which they refer, could not be held, which is tried again")
 			}
 		}, reholdEvery)
 		return nil
@@ -164,6 +164,7 @@ func New(config Config) (*Server, error) {
 	}
 	delivered := contextdelivery.NewIndex(time.Now())
 	objects := contexts.New(kinds, config.Objects, delivered, clock.RealClock{})
+	bindings.Objects = objects
 	deliveries, err := contextdelivery.NewREST(contextdelivery.Config{
 		Index: delivered, Identities: identities, Bindings: bindings, Clusters: index, Objects: objects, Clock: clock.RealClock{},
 	})
@@ -201,9 +202,10 @@ func New(config Config) (*Server, error) {
 		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
 			"credentialsbindings":          bindings,
 			"credentialsbindings/data":     data,
+			"credentialsbindings/delivery": workloadidentity.NewDeliveryREST(bindings.Reported(), config.Lifetime.Max, index, sightings, clock.RealClock{}),
 			"quotas":                       limits,
 			"workloadidentities":           identities,
-			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, config.Lifetime.Max, index, sightings, clock.RealClock{}),
+			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities.Reported(), config.Lifetime.Max, index, sightings, clock.RealClock{}),
 			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
 			"workloadidentities/token":     tokens,
 		}},

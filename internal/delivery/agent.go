@@ -48,7 +48,9 @@ type Config struct {
 	Deliveries contexts.Deliveries
 	Reviews    authority.Reviewer
 	// Reports, if not nil, takes reports for the status of identities.
-	Reports  reports.Sender
+	Reports reports.Sender
+	// Uses, if not nil, takes reports for the status of bindings.
+	Uses     reports.Sender
 	Events   workload.Events
 	Registry prometheus.Registerer
 
@@ -178,8 +180,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	}()
 	go a.retain(ctx)
-	if a.controllers.Secrets.Reports != nil {
-		go a.controllers.Secrets.Reports.Run(ctx)
+	for _, each := range []*reports.Reporter{a.controllers.Secrets.Reports, a.controllers.Secrets.Uses} {
+		if each != nil {
+			go each.Run(ctx)
+		}
 	}
 	if err := a.manager.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the controllers: %w", err)

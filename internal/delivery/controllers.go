@@ -38,21 +38,27 @@ type Controllers struct {
 	Recorder *Recorder
 }
 
+// usesEvery is how often reports of the use of bindings are sent again: the server forgets them after twice that time.
+const usesEvery = time.Hour
+
 // NewControllers returns the controllers for a cluster.
 func NewControllers(config Config, c Cluster) Controllers {
 	ledger, failed, wanted, renewals := &secrets.Ledger{}, &accounts.Ledger{}, &contexts.Ledger{}, accounts.NewRenewals()
 	silences := outage.New(config.Clock, config.Random, c.QueueSecret)
 	recorder := newRecorder(config.Clock, ledger, wanted, silences)
-	var reporter *reports.Reporter
-	if config.Reports != nil {
-		reporter = reports.New(config.Reports, config.Clock, config.Log)
+	reporter := func(to reports.Sender, repeat time.Duration) *reports.Reporter {
+		if to == nil {
+			return nil
+		}
+		return reports.New(to, repeat, config.Clock, config.Log)
 	}
+	ofIdentities := reporter(config.Reports, 0)
 	made := Controllers{
 		Secrets: secrets.New(secrets.Needs{
 			Client: c.Client, Live: c.Live,
 			Identities: config.Identities, Bindings: config.Bindings, Tokens: config.Tokens, Data: config.Data, Keys: config.Keys, Reviews: config.Reviews,
 			NamesAccounts: config.NamesAccounts, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: reporter,
+			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: ofIdentities, Uses: reporter(config.Uses, usesEvery), OwnIdentities: config.Deliveries == nil,
 			AccountDone: func(account types.NamespacedName) { c.QueueAccount(account, 0) }, Log: config.Log,
 		}),
 		Accounts: accounts.New(accounts.Needs{

@@ -98,6 +98,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		found.skip("tokens", unavailable, group)
 	} else {
 		known = d.checkIdentities(ctx, found, both, where)
+		checkReferences(ctx, found, both, where.Namespace)
 	}
 	d.checkIssuers(ctx, found, known, ring, both.Identity.Authorities)
 	checkHost(ctx, found, both.Identity, ring)

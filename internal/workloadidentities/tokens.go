@@ -54,3 +54,11 @@ func (i *Issuer) Data(ctx context.Context, binding types.NamespacedName, uid typ
 func (i *Issuer) Report(ctx context.Context, name types.NamespacedName, uid types.UID, report v1alpha1.DeliveryReportSpec) error {
 	return i.client.post(ctx, name, "delivery", &v1alpha1.DeliveryReport{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: report}).Error()
 }
+
+// BindingReports sends reports on CredentialsBindings.
+type BindingReports struct{ *Issuer }
+
+// Report sends how many Secrets name the binding with this uid. Its errors are those of the API; it is tried once.
+func (b BindingReports) Report(ctx context.Context, name types.NamespacedName, uid types.UID, report v1alpha1.DeliveryReportSpec) error {
+	return b.client.postTo(ctx, bindingKind().resource, name, "delivery", &v1alpha1.DeliveryReport{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: report}).Error()
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -317,4 +318,69 @@ func TestIdentityStaysWhileReferred(t *testing.T) {
 	})
 	shared.must(t, "", "kubectl", "-n", elsewhere, "delete", "cb", "d")
 	shared.must(t, "", "kubectl", "wait", "--for=delete", "namespace/"+doomed, "--timeout=5m")
+}
+
+// A binding stays while a Secret of another namespace names it, and gives its tokens meanwhile. Its namespace can be deleted: the right of the agent
+// goes with it.
+func TestBindingStaysWhileUsedElsewhere(t *testing.T) {
+	t.Parallel()
+	elsewhere := shared.namespace(t)
+	namespace := "bound-" + elsewhere
+	shared.must(t, "", "kubectl", "create", "namespace", namespace)
+	for _, each := range []string{namespace, elsewhere} {
+		shared.enable(t, each)
+	}
+	shared.letAgent(t, namespace)
+	shared.create(t, namespace, "cloud", "aws", "a")
+	for _, name := range []string{"used", "own", "forced", "last"} {
+		shared.must(t, bindingJSON(name, `,"workloadIdentityRef":{"name":"cloud"}`), "kubectl", "-n", namespace, "create", "-f", "-")
+	}
+	consumer := func(in, name, binding string) {
+		t.Helper()
+		secret := tokenSecret(name, namespace, "")
+		delete(secret.Annotations, v1alpha1.AnnotationName)
+		secret.Annotations[v1alpha1.AnnotationBinding] = binding
+		if _, err := shared.client(t).CoreV1().Secrets(in).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		shared.awaitToken(t, in, name, func(carried) bool { return true })
+	}
+	consumer(elsewhere, "s", "used")
+	consumer(namespace, "s", "own")
+	consumer(elsewhere, "t", "forced")
+	consumer(elsewhere, "u", "last")
+	reported := func(binding, want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if out := shared.must(t, "", "kubectl", "-n", namespace, "get", "cb", binding, "-o", "jsonpath={.status.deliveries[0].secrets} {.metadata.finalizers}"); out != want {
+				return fmt.Errorf("%s is reported with %q, want %q", binding, out, want)
+			}
+			return nil
+		})
+	}
+	reported("used", `1 ["`+v1alpha1.FinalizerConsumers+`"]`)
+	reported("own", "1 ")
+	reported("forced", `1 ["`+v1alpha1.FinalizerConsumers+`"]`)
+	reported("last", `1 ["`+v1alpha1.FinalizerConsumers+`"]`)
+
+	_, warning, code := shared.command(t, "", "kubectl", "-n", namespace, "delete", "cb", "own")
+	if code != 0 || !strings.Contains(warning, "is in use in its namespace: 1 Secret:") {
+		t.Errorf("a deletion of one that its own namespace uses: exit code %d, %s", code, warning)
+	}
+	_, warning, _ = shared.command(t, "", "kubectl", "-n", namespace, "delete", "cb", "used", "forced", "--wait=false")
+	if command := "credence identity release credentialsbinding/used -n " + namespace + " --force"; !strings.Contains(warning, elsewhere+"/s") || !strings.Contains(warning, command) {
+		t.Errorf("a deletion warns: %s", warning)
+	}
+	for _, binding := range []string{"used", "forced"} {
+		shared.must(t, "", "kubectl", "-n", namespace, "wait", "cb/"+binding, "--for=condition=Referred", "--timeout=5m")
+	}
+	if got := shared.tokenBy(t, namespace, "cloud", namespace+"/used"); got.Code != 201 {
+		t.Errorf("a token by a binding that stays: %d %s", got.Code, got.Body)
+	}
+	shared.must(t, "", "credence", "identity", "release", "cb/forced", "-n", namespace, "--force")
+	shared.must(t, "", "kubectl", "-n", namespace, "wait", "cb/forced", "--for=delete", "--timeout=5m")
+
+	shared.must(t, "", "kubectl", "-n", elsewhere, "delete", "secret", "s")
+	shared.must(t, "", "kubectl", "-n", namespace, "wait", "cb/used", "--for=delete", "--timeout=5m")
+	shared.must(t, "", "kubectl", "delete", "namespace", namespace, "--timeout=5m")
 }

@@ -49,7 +49,13 @@ type CredentialsBindingStatus struct {
 	// +optional
 	// +listType=atomic
 	Account []CredentialsAccountField `json:"account,omitempty"`
-	// conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given.
+	// deliveries are the Secrets that name the binding, as agents report them. A report counts for two hours.
+	// +optional
+	// +listType=map
+	// +listMapKey=reporter
+	Deliveries []Delivery `json:"deliveries,omitempty"`
+	// conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given. Referred is True
+	// while the binding is being deleted and consumers of other namespaces use it.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

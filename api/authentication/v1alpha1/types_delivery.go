@@ -8,11 +8,12 @@ const (
 	ConditionReady = "Ready"
 	// ConditionDelivered is True if every Secret for the identity's tokens has a valid one, and Unknown if no Secret was reported.
 	ConditionDelivered = "Delivered"
-	// ConditionReferred is True while the identity is being deleted and CredentialsBindings refer to it: its message names them.
+	// ConditionReferred is True while the identity is being deleted and CredentialsBindings refer to it, or a CredentialsBinding is being
+	// deleted and consumers of other namespaces use it: its message names them.
 	ConditionReferred = "Referred"
 )
 
-// Delivery is how tokens of an identity are delivered, as one agent has reported it.
+// Delivery is how tokens of an identity, or the credentials of a CredentialsBinding, are delivered, as one agent has reported it.
 type Delivery struct {
 	// reporter is the user name that the agent was authenticated with.
 	Reporter string `json:"reporter"`
@@ -24,11 +25,11 @@ type Delivery struct {
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// DeliveryReport is what an agent sends of the delivery of an identity's tokens. The server keeps the last one of each user in the
-// status of the identity.
+// DeliveryReport is what an agent sends of the delivery of an identity's tokens, or of the Secrets that name a CredentialsBinding. The
+// server keeps the last one of each user in the status of the identity or binding.
 type DeliveryReport struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata may have the name of the identity; a uid in it is a precondition.
+	// metadata may have the name of the identity or binding; a uid in it is a precondition.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// spec is what is reported.
@@ -50,6 +51,14 @@ type DeliveryReportSpec struct {
 	// failure is why a Secret has no new token; unset if none fails.
 	// +optional
 	Failure *DeliveryFailure `json:"failure,omitempty"`
+	// elsewhere is how many of the Secrets are in another namespace than a CredentialsBinding that is reported, or in another cluster: at
+	// most secrets. Not set for identities.
+	// +optional
+	Elsewhere int32 `json:"elsewhere,omitempty"`
+	// names are the first of these, as NAMESPACE/NAME: at most 5.
+	// +optional
+	// +listType=atomic
+	Names []string `json:"names,omitempty"`
 }
 
 // DeliveryFailure is why a Secret has no new token.

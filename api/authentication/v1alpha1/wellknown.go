@@ -51,6 +51,9 @@ const LabelExcludedFromBackup = "velero.io/exclude-from-backup"
 // FinalizerBindings keeps a WorkloadIdentity that is being deleted until no CredentialsBinding refers to it.
 const FinalizerBindings = "identity.credence.dev/credentials-bindings"
 
+// FinalizerConsumers keeps a CredentialsBinding that is being deleted until no consumer of another namespace uses it.
+const FinalizerConsumers = "identity.credence.dev/consumers"
+
 // AnnotationBinding, on a Secret that carries tokens, names a CredentialsBinding in place of an identity: it is in the namespace of
 // AnnotationNamespace. On a TokenRequest it is the one by which the token is requested, as namespace/name: it has to refer to the identity,
 // which then may be one that is being deleted.

@@ -132,6 +132,13 @@ func (in *CredentialsBindingStatus) DeepCopyInto(out *CredentialsBindingStatus) 
 		*out = make([]CredentialsAccountField, len(*in))
 		copy(*out, *in)
 	}
+	if in.Deliveries != nil {
+		in, out := &in.Deliveries, &out.Deliveries
+		*out = make([]Delivery, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))
@@ -361,6 +368,11 @@ func (in *DeliveryReportSpec) DeepCopyInto(out *DeliveryReportSpec) {
 		in, out := &in.Failure, &out.Failure
 		*out = new(DeliveryFailure)
 		**out = **in
+	}
+	if in.Names != nil {
+		in, out := &in.Names, &out.Names
+		*out = make([]string, len(*in))
+		copy(*out, *in)
 	}
 	return
 }

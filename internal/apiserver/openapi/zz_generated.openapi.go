@@ -417,6 +417,27 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBindingStatus(ref co
 							},
 						},
 					},
+					"deliveries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"reporter",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveries are the Secrets that name the binding, as agents report them. A report counts for two hours.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Delivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -427,7 +448,7 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBindingStatus(ref co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given.",
+							Description: "conditions are Ready: True if the binding gives credentials. A binding to a Secret has it once its data was given. Referred is True while the binding is being deleted and consumers of other namespaces use it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -442,7 +463,7 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBindingStatus(ref co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.CredentialsAccountField{}.OpenAPIModelName(), v1alpha1.CredentialsWriter{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.CredentialsAccountField{}.OpenAPIModelName(), v1alpha1.CredentialsWriter{}.OpenAPIModelName(), v1alpha1.Delivery{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -653,7 +674,7 @@ func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Delivery is how tokens of an identity are delivered, as one agent has reported it.",
+				Description: "Delivery is how tokens of an identity, or the credentials of a CredentialsBinding, are delivered, as one agent has reported it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"reporter": {
@@ -704,6 +725,32 @@ func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCa
 							Ref:         ref(v1alpha1.DeliveryFailure{}.OpenAPIModelName()),
 						},
 					},
+					"elsewhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "elsewhere is how many of the Secrets are in another namespace than a CredentialsBinding that is reported, or in another cluster: at most secrets. Not set for identities.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "names are the first of these, as NAMESPACE/NAME: at most 5.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"reporter", "reportTime", "secrets", "delivered"},
 			},
@@ -746,7 +793,7 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReport(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DeliveryReport is what an agent sends of the delivery of an identity's tokens. The server keeps the last one of each user in the status of the identity.",
+				Description: "DeliveryReport is what an agent sends of the delivery of an identity's tokens, or of the Secrets that name a CredentialsBinding. The server keeps the last one of each user in the status of the identity or binding.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -765,7 +812,7 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReport(ref common.Refer
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "metadata may have the name of the identity; a uid in it is a precondition.",
+							Description: "metadata may have the name of the identity or binding; a uid in it is a precondition.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -825,6 +872,32 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref common.R
 						SchemaProps: spec.SchemaProps{
 							Description: "failure is why a Secret has no new token; unset if none fails.",
 							Ref:         ref(v1alpha1.DeliveryFailure{}.OpenAPIModelName()),
+						},
+					},
+					"elsewhere": {
+						SchemaProps: spec.SchemaProps{
+							Description: "elsewhere is how many of the Secrets are in another namespace than a CredentialsBinding that is reported, or in another cluster: at most secrets. Not set for identities.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "names are the first of these, as NAMESPACE/NAME: at most 5.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
 						},
 					},
 				},

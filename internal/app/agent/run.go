@@ -166,7 +166,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 		return eventing.NewRecorder(ctx, client, leaseName, v1alpha1.AddToScheme)
 	}
 	p.agent, err = delivery.New(delivery.Config{
-		Workload: c.workload, Identities: p.identities, Bindings: p.bindings, Tokens: p.tokens, Data: p.tokens, Reports: p.tokens, Keys: p.keys, Deliveries: deliveries,
+		Workload: c.workload, Identities: p.identities, Bindings: p.bindings, Tokens: p.tokens, Data: p.tokens, Reports: p.tokens, Uses: workloadidentities.BindingReports{Issuer: p.tokens}, Keys: p.keys, Deliveries: deliveries,
 		Reviews:  authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
 		Events:   workload.Events{Workload: events(c.workloadClient), Identity: events(c.identityClient)},
 		Registry: registry, Namespaces: config.Namespaces, Delivery: config.Delivery, NamesAccounts: c.namesAccounts(config), Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,

@@ -20,6 +20,9 @@ const every = 61 * time.Second
 // maxMessage is how many characters of a failure are reported.
 const maxMessage = 1024
 
+// maxNames is how many Secrets are reported by name.
+const maxNames = 5
+
 // Secret is the state of a Secret that requests tokens of an identity.
 type Secret struct {
 	Identity types.NamespacedName
@@ -28,10 +31,14 @@ type Secret struct {
 	IssuedAt, Expiry time.Time
 	// Reason and Message are why it has no new token; empty: it has one.
 	Reason, Message string
+	// Elsewhere is set if Identity is the name of a CredentialsBinding, and the Secret is in another namespace or cluster.
+	Elsewhere bool
 }
 
-// board has all Secrets, by identity.
+// board has all Secrets, by identity or CredentialsBinding.
 type board struct {
+	repeat time.Duration // after which a report is sent again that has Secrets; 0: never
+
 	mu         sync.Mutex
 	secrets    map[types.NamespacedName]Secret
 	identities map[types.NamespacedName]*tally
@@ -43,11 +50,12 @@ type tally struct {
 	secrets map[types.NamespacedName]struct{}
 	sent    *v1alpha1.DeliveryReportSpec // nil before the first
 	sentUID types.UID
+	sentAt  time.Time
 	notTill time.Time
 }
 
-func newBoard() *board {
-	return &board{secrets: map[types.NamespacedName]Secret{}, identities: map[types.NamespacedName]*tally{}}
+func newBoard(repeat time.Duration) *board {
+	return &board{repeat: repeat, secrets: map[types.NamespacedName]Secret{}, identities: map[types.NamespacedName]*tally{}}
 }
 
 // set takes over what is known of a Secret, and returns the identities to be looked at.
@@ -96,7 +104,9 @@ func (b *board) next(identity types.NamespacedName, now time.Time) (*v1alpha1.De
 		if report.Secrets == 0 {
 			delete(b.identities, identity)
 		}
-		return nil, "", 0
+		if wait := t.sentAt.Add(b.repeat).Sub(now); b.repeat == 0 || report.Secrets == 0 || wait > 0 {
+			return nil, "", max(wait, 0)
+		}
 	}
 	if wait := t.notTill.Sub(now); wait > 0 {
 		return nil, "", wait
@@ -121,6 +131,11 @@ func (b *board) report(t *tally, now time.Time) v1alpha1.DeliveryReportSpec {
 				report.Oldest = &issued
 			}
 		}
+		if secret.Elsewhere {
+			if report.Elsewhere++; len(report.Names) < maxNames {
+				report.Names = append(report.Names, key.String())
+			}
+		}
 		if secret.Reason != "" && report.Failure == nil {
 			report.Failure = &v1alpha1.DeliveryFailure{Reason: secret.Reason, Message: shortened("Secret " + key.String() + ": " + secret.Message)}
 		}
@@ -136,7 +151,7 @@ func shortened(message string) string {
 }
 
 // sent is what became of a report: it was taken, or not before a while.
-func (b *board) sent(identity types.NamespacedName, uid types.UID, report *v1alpha1.DeliveryReportSpec, notTill time.Time) {
+func (b *board) sent(identity types.NamespacedName, uid types.UID, report *v1alpha1.DeliveryReportSpec, now, notTill time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.identities[identity]
@@ -147,7 +162,7 @@ func (b *board) sent(identity types.NamespacedName, uid types.UID, report *v1alp
 	if report == nil {
 		return
 	}
-	t.sent, t.sentUID = report, uid
+	t.sent, t.sentUID, t.sentAt = report, uid, now
 	if len(t.secrets) == 0 {
 		delete(b.identities, identity)
 	}

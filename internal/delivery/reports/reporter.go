@@ -38,9 +38,9 @@ type Reporter struct {
 	warn   sync.Once
 }
 
-// New returns a Reporter.
-func New(sender Sender, clock clock.PassiveClock, log *slog.Logger) *Reporter {
-	return &Reporter{sender: sender, clock: clock, log: log, board: newBoard(), queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
+// New returns a Reporter, which sends reports again after a while; 0: when something changes.
+func New(sender Sender, repeat time.Duration, clock clock.PassiveClock, log *slog.Logger) *Reporter {
+	return &Reporter{sender: sender, clock: clock, log: log, board: newBoard(repeat), queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
 }
 
 // Set takes over what is known of a Secret.
@@ -94,21 +94,21 @@ func (r *Reporter) send(ctx context.Context, identity types.NamespacedName) time
 	err := r.sender.Report(ctx, identity, uid, *report)
 	switch {
 	case err == nil:
-		r.board.sent(identity, uid, report, now.Add(every))
-		return 0
+		r.board.sent(identity, uid, report, now, now.Add(every))
+		return r.board.repeat
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		// It is gone, or another one, which is handled elsewhere.
-		r.board.sent(identity, uid, report, now.Add(every))
-		return 0
+		r.board.sent(identity, uid, report, now, now.Add(every))
+		return r.board.repeat
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		r.warn.Do(func() {
 			r.log.WarnContext(ctx, "the status of identities does not show how delivery goes: give the agent's user the role credence:agent:identities of this version in the identity cluster",
 				"identity", identity.String(), "error", err)
 		})
-		r.board.sent(identity, uid, nil, now.Add(refused))
+		r.board.sent(identity, uid, nil, now, now.Add(refused))
 		return refused
 	default:
-		r.board.sent(identity, uid, nil, now.Add(every))
+		r.board.sent(identity, uid, nil, now, now.Add(every))
 		return every
 	}
 }

@@ -30,6 +30,9 @@ func (s *server) Report(_ context.Context, name types.NamespacedName, uid types.
 		return s.err
 	}
 	line := fmt.Sprintf("%s %s %d/%d", name, uid, report.Delivered, report.Secrets)
+	if report.Elsewhere > 0 {
+		line += fmt.Sprintf(" elsewhere %d %v", report.Elsewhere, report.Names)
+	}
 	if report.Expires != nil {
 		line += " " + report.Expires.Sub(start0).String()
 	}
@@ -51,7 +54,7 @@ type world struct {
 
 func newWorld() world {
 	s, c := &server{}, clocktesting.NewFakePassiveClock(start0)
-	return world{New(s, c, slog.New(slog.DiscardHandler)), s, c}
+	return world{New(s, 0, c, slog.New(slog.DiscardHandler)), s, c}
 }
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
@@ -161,7 +164,7 @@ func TestMessagesAreBounded(t *testing.T) {
 
 func TestRunReports(t *testing.T) {
 	taken := make(chan int32, 1)
-	r := New(senderFunc(func(report v1alpha1.DeliveryReportSpec) { taken <- report.Secrets }), clocktesting.NewFakePassiveClock(start0), slog.New(slog.DiscardHandler))
+	r := New(senderFunc(func(report v1alpha1.DeliveryReportSpec) { taken <- report.Secrets }), 0, clocktesting.NewFakePassiveClock(start0), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -181,4 +184,34 @@ type senderFunc func(v1alpha1.DeliveryReportSpec)
 func (f senderFunc) Report(_ context.Context, _ types.NamespacedName, _ types.UID, report v1alpha1.DeliveryReportSpec) error {
 	f(report)
 	return nil
+}
+
+// The use of a binding is reported with the first names elsewhere, and again every hour: the server forgets what is not repeated.
+func TestUsesOfABindingAreRepeated(t *testing.T) {
+	w := newWorld()
+	w.Reporter = New(w.server, time.Hour, w.clock, slog.New(slog.DiscardHandler))
+	w.Set(key("own"), Secret{Identity: key("b"), UID: "u"})
+	for i := range 6 {
+		w.Set(key(fmt.Sprint("s", i)), Secret{Identity: key("b"), UID: "u", Elsewhere: true})
+	}
+	send := func(after, want time.Duration) {
+		t.Helper()
+		w.clock.SetTime(start0.Add(after))
+		if wait := w.send(t.Context(), key("b")); wait != want {
+			t.Errorf("after %s looked at again after %s, want %s", after, wait, want)
+		}
+	}
+	send(0, time.Hour)
+	send(20*time.Minute, 40*time.Minute)
+	send(time.Hour, time.Hour)
+	for i := range 6 {
+		w.Remove(key(fmt.Sprint("s", i)))
+	}
+	w.Remove(key("own"))
+	send(2*time.Hour, time.Hour)
+	send(3*time.Hour, 0)
+	const used = "ns/b u 0/7 elsewhere 6 [ns/s0 ns/s1 ns/s2 ns/s3 ns/s4]"
+	if diff := cmp.Diff([]string{used, used, "ns/b u 0/0"}, w.server.taken); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -2,6 +2,8 @@ package secrets_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
@@ -112,5 +116,38 @@ func TestDeletedIdentityServesBindingsAlone(t *testing.T) {
 		if len(w.Tokens) != test.tokens {
 			t.Errorf("%s: %d tokens, want %d", name, len(w.Tokens), test.tokens)
 		}
+	}
+}
+
+// sentUses are reports of the use of bindings, in words.
+type sentUses chan string
+
+func (s sentUses) Report(_ context.Context, name types.NamespacedName, _ types.UID, report v1alpha1.DeliveryReportSpec) error {
+	s <- fmt.Sprintf("%s: %d Secrets, elsewhere %q", name, report.Secrets, report.Names)
+	return nil
+}
+
+// The agent reports the Secrets that name a binding. Those of its namespace are elsewhere if the identities are of another cluster.
+func TestUsesOfBindingsAreReported(t *testing.T) {
+	for own, want := range map[bool]string{
+		true:  `ns/infra: 2 Secrets, elsewhere ["other/s"]`,
+		false: `ns/infra: 2 Secrets, elsewhere ["ns/s" "other/s"]`,
+	} {
+		foreign := bound("other", "s", "infra")
+		foreign.Annotations[v1alpha1.AnnotationNamespace] = "ns"
+		w := deliverytest.New(t, bound("ns", "s", "infra"), foreign, deliverytest.LabeledSecret("ns", "by-name", "banana"))
+		w.AddIdentity("ns", "banana", "u1")
+		w.Secrets.Bindings, w.Secrets.OwnIdentities = boundTo{"ns/infra": "banana"}, own
+		sent := make(sentUses, 2)
+		w.Secrets.Uses = reports.New(sent, 0, w.Clock, slog.New(slog.DiscardHandler))
+		for _, secret := range []string{"ns/s", "other/s", "ns/by-name"} {
+			w.Look(secret)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Secrets.Uses.Run(ctx)
+		if got := <-sent; got != want {
+			t.Errorf("reported %s, want %s", got, want)
+		}
+		cancel()
 	}
 }

@@ -94,7 +94,10 @@ type Needs struct {
 	Ledger   *Ledger
 	Outage   *outage.Outage
 	Renewals Renewals
-	Reports  *reports.Reporter // nil: no reports
+	Reports  *reports.Reporter // of identities; nil: no reports
+	Uses     *reports.Reporter // of bindings; nil: no reports
+	// OwnIdentities reports whether the identities and bindings are of the workload cluster itself.
+	OwnIdentities bool
 	// AccountDone is called with an account all of whose Secrets may have their requested tokens.
 	AccountDone func(types.NamespacedName)
 	Log         *slog.Logger
@@ -235,10 +238,17 @@ func (r *Controller) forget(key types.NamespacedName) {
 	r.Ledger.Forget(key)
 	r.Outage.Forget(key)
 	r.Reports.Remove(key)
+	r.Uses.Remove(key)
 }
 
-// report updates a Secret in the status of its identity.
+// report updates a Secret in the status of its identity, and of the binding that it names. An object's binding is known by the object.
 func (r *Controller) report(s *state) {
+	switch named := s.request.Binding; {
+	case s.invalid != nil || named.Name == "" || s.ofObject() || failures.Of(s.binding.err) == failures.IdentityMissing:
+		r.Uses.Remove(s.key)
+	case s.binding.value != nil:
+		r.Uses.Set(s.key, reports.Secret{Identity: named, UID: s.binding.value.UID, Elsewhere: !r.OwnIdentities || s.key.Namespace != named.Namespace})
+	}
 	wi := s.identity.value
 	if wi == nil {
 		r.Reports.Remove(s.key)

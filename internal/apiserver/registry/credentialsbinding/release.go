@@ -63,7 +63,8 @@ func release(ctx context.Context, holds Holds, held []v1alpha1.WorkloadIdentity,
 	return errors.Join(errs...)
 }
 
-// Rehold looks at what bindings refer to, which may have appeared. It holds the identities that are not held, after a restore.
+// Rehold looks at what bindings refer to, which may have appeared. It holds the identities that are not held, after a restore, and the
+// bindings that are in use.
 func (r *REST) Rehold(ctx context.Context) error {
 	obj, err := r.Store.List(request.WithNamespace(ctx, ""), &metainternalversion.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -77,6 +78,9 @@ func (r *REST) Rehold(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 		items[i] = *settled
+		if err := r.keep(ctx, settled); err != nil && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("hold CredentialsBinding %s/%s: %w", settled.Namespace, settled.Name, err))
+		}
 	}
 	return errors.Join(append(errs, r.references.rehold(ctx, items))...)
 }

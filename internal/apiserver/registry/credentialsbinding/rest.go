@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
@@ -17,9 +18,13 @@ import (
 // REST serves the resource credentialsbindings.
 type REST struct {
 	stored.Reviewed[*v1alpha1.CredentialsBinding]
+	// Objects finds the objects that refer to bindings.
+	Objects    Objects
 	references references
 	limits     limits
-	status     *genericregistry.Store
+	// status is the store for status and finalizers of bindings that exist.
+	status *genericregistry.Store
+	clock  clock.PassiveClock
 }
 
 var (
@@ -49,7 +54,10 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identiti
 	}
 	status := *store
 	status.UpdateStrategy = statusStrategy{s}
-	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: review}, r, l, &status}, nil
+	return &REST{
+		Reviewed: stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: review}, Objects: noObjects{},
+		references: r, limits: l, status: &status, clock: clock.RealClock{},
+	}, nil
 }
 
 // Create implements rest.Creater.

@@ -129,6 +129,10 @@ func (r *REST) settle(ctx context.Context, binding *v1alpha1.CredentialsBinding,
 		if now.UID != binding.UID || now.Generation != binding.Generation {
 			return nil, apierrors.NewConflict(v1alpha1.Resource("credentialsbindings"), binding.Name, errors.New("it was changed"))
 		}
+		status.Deliveries = now.Status.Deliveries
+		if referred := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReferred); referred != nil {
+			meta.SetStatusCondition(&status.Conditions, *referred)
+		}
 		now.Status = status
 		return now, nil
 	}), nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})

@@ -35,8 +35,9 @@ func (strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	stored.SetGeneration(after, before, changed)
 	after.Status = before.Status
 	if changed {
-		after.Status = v1alpha1.CredentialsBindingStatus{Writer: writerOf(ctx)}
+		after.Status = v1alpha1.CredentialsBindingStatus{Writer: writerOf(ctx), Deliveries: before.Status.Deliveries}
 	}
+	hold(after, holds(before)) // a manifest lacks the finalizer
 	if changed && after.WorkloadIdentityRef != nil {
 		after.Status.Account = before.Status.Account
 	}
@@ -47,14 +48,15 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return stored.ResetField(v1alpha1.SchemeGroupVersion, "status")
 }
 
-// statusStrategy lets the status change, and nothing else.
+// statusStrategy lets status and finalizers change, and nothing else.
 type statusStrategy struct{ strategy }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	after, status := obj.(*v1alpha1.CredentialsBinding), obj.(*v1alpha1.CredentialsBinding).Status
+	after := obj.(*v1alpha1.CredentialsBinding)
+	status, finalizers := after.Status, after.Finalizers
 	old.(*v1alpha1.CredentialsBinding).DeepCopyInto(after)
-	after.Status = status
+	after.Status, after.Finalizers = status, finalizers
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy: bindings from before a rule have a status like others.

@@ -29,18 +29,22 @@ import (
 const (
 	// reportEvery is how often the entry of one reporter may change.
 	reportEvery = time.Minute
+	// repeated is after how long a report that changes nothing is recorded again.
+	repeated = 50 * time.Minute
 	// maxReporters bounds the entries of an identity.
 	maxReporters = 16
 	// maxReporter bounds the user name of an entry.
 	maxReporter = 512
 	maxSecrets  = 1_000_000
-	maxMessage  = 1024
+	// maxNames and maxName bound the names of Secrets in a report.
+	maxNames, maxName = 5, 63 + 1 + 253
+	maxMessage        = 1024
 )
 
-// DeliveryREST serves the subresource workloadidentities/delivery: reports that change the caller's own entry in the status of an
-// identity, and nothing else of it.
+// DeliveryREST serves the subresource delivery of a kind: reports that change the caller's own entry in the status of an object, and nothing
+// else of it.
 type DeliveryREST struct {
-	store     *genericregistry.Store
+	Reported
 	longest   time.Duration
 	clusters  clusters.Users
 	sightings *clusters.Sightings
@@ -53,10 +57,28 @@ var (
 	_ rest.SubresourceObjectMetaPreserver = &DeliveryREST{}
 )
 
-// NewDeliveryREST returns the subresource of identities, whose tokens have a longest lifetime. Users of clusters report on identities that their
-// cluster may have.
-func NewDeliveryREST(identities *REST, longest time.Duration, users clusters.Users, sightings *clusters.Sightings, clock clock.PassiveClock) *DeliveryREST {
-	return &DeliveryREST{store: identities.marks, longest: longest, clusters: users, sightings: sightings, clock: clock}
+// Reported is a kind of objects that agents report on.
+type Reported struct {
+	// Store lets status and finalizers change.
+	Store    *genericregistry.Store
+	Resource string
+	// ByObject lets a cluster with fromContexts report on objects of any namespace.
+	ByObject bool
+	// Record changes the entry of a reporter in an object. Its errors are API errors.
+	Record func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error
+}
+
+// Reported is the kind of identities. One that objects on a cluster use may be of any namespace: for such a cluster RBAC alone decides.
+func (r *REST) Reported() Reported {
+	return Reported{r.marks, "workloadidentities", true, func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
+		return record(obj.(*v1alpha1.WorkloadIdentity), reporter, report, now)
+	}}
+}
+
+// NewDeliveryREST returns the subresource of a kind. Tokens have a longest lifetime. Users of clusters report on objects that their cluster
+// may have.
+func NewDeliveryREST(kind Reported, longest time.Duration, users clusters.Users, sightings *clusters.Sightings, clock clock.PassiveClock) *DeliveryREST {
+	return &DeliveryREST{Reported: kind, longest: longest, clusters: users, sightings: sightings, clock: clock}
 }
 
 // New implements rest.Storage.
@@ -84,8 +106,7 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 	if !ok || user.GetName() == "" || len(user.GetName()) > maxReporter || !utf8.ValidString(user.GetName()) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("deliveries are reported by users whose name is 1 to %d bytes long", maxReporter))
 	}
-	// An identity that objects on a cluster use may be of any namespace: for such a cluster RBAC alone decides.
-	cluster, err := clusters.Narrow(r.clusters, user, request.NamespaceValue(ctx), name, true)
+	cluster, err := clusters.Narrow(r.clusters, user, request.NamespaceValue(ctx), name, r.ByObject)
 	if err != nil {
 		return nil, err
 	}
@@ -103,60 +124,74 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("DeliveryReport").GroupKind(), name, errs)
 	}
 	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		wi := old.DeepCopyObject().(*v1alpha1.WorkloadIdentity)
-		if report.UID != "" && report.UID != wi.UID {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), name, fmt.Errorf("its uid is %s, the report is of %s", wi.UID, report.UID))
+		obj := old.DeepCopyObject()
+		if uid := obj.(metav1.Object).GetUID(); report.UID != "" && report.UID != uid {
+			return nil, apierrors.NewConflict(v1alpha1.Resource(r.Resource), name, fmt.Errorf("its uid is %s, the report is of %s", uid, report.UID))
 		}
-		return wi, record(wi, user.GetName(), report.Spec, r.clock.Now())
+		return obj, r.Record(obj, user.GetName(), report.Spec, r.clock.Now())
 	})
-	updated, _, err := r.store.Update(ctx, name, update, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: options.DryRun})
+	updated, _, err := r.Store.Update(ctx, name, update, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: options.DryRun})
 	if err != nil {
 		return nil, err
 	}
 	r.sightings.Saw(cluster, clusters.AgentVersion(ctx))
-	report.UID = updated.(*v1alpha1.WorkloadIdentity).UID
+	report.UID = updated.(metav1.Object).GetUID()
 	return report, nil
 }
 
-// record changes the entry of one reporter, unless that is too soon or there are too many.
+// record changes the entry of one reporter of an identity.
 func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
-	if report.Secrets == 0 {
-		report = v1alpha1.DeliveryReportSpec{} // nothing can fail
-	}
-	deliveries := standing(wi, now)
-	i := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return d.Reporter == reporter })
-	entry := v1alpha1.Delivery{Reporter: reporter, ReportTime: metav1.NewTime(now.Truncate(time.Second)), DeliveryReportSpec: report}
-	if i >= 0 {
-		if equality.Semantic.DeepEqual(deliveries[i].DeliveryReportSpec, report) {
-			return nil
-		}
-		if left := wait(deliveries[i], now); left > 0 {
-			return apierrors.NewTooManyRequests(fmt.Sprintf("%s may report once in %s", reporter, reportEvery), int(math.Ceil(left.Seconds())))
-		}
-	}
-	switch {
-	case i >= 0:
-		deliveries[i] = entry
-	case report.Secrets == 0:
-		return nil
-	case len(deliveries) < maxReporters:
-		deliveries = append(deliveries, entry)
-	default:
-		place := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return gone(d, now) })
-		if place < 0 {
-			return apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("%d others report deliveries of it already", maxReporters))
-		}
-		deliveries[place] = entry
+	deliveries, err := Enter(standing(wi, now), reporter, report, now, gone)
+	if err != nil || deliveries == nil {
+		return err
 	}
 	wi.Status.Deliveries = deliveries
 	settle(wi, now)
 	return nil
 }
 
+// Enter returns entries with that of one reporter changed; nil if nothing changes. The error is an API error: the report is too soon, or there
+// are too many entries, none of which is gone.
+func Enter(deliveries []v1alpha1.Delivery, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time, gone func(v1alpha1.Delivery, time.Time) bool) ([]v1alpha1.Delivery, error) {
+	if report.Secrets == 0 {
+		report = v1alpha1.DeliveryReportSpec{} // nothing can fail
+	}
+	i := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return d.Reporter == reporter })
+	entry := v1alpha1.Delivery{Reporter: reporter, ReportTime: metav1.NewTime(now.Truncate(time.Second)), DeliveryReportSpec: report}
+	if i >= 0 {
+		if equality.Semantic.DeepEqual(deliveries[i].DeliveryReportSpec, report) && now.Sub(deliveries[i].ReportTime.Time) < repeated {
+			return nil, nil
+		}
+		if left := wait(deliveries[i], now); left > 0 {
+			return nil, apierrors.NewTooManyRequests(fmt.Sprintf("%s may report once in %s", reporter, reportEvery), int(math.Ceil(left.Seconds())))
+		}
+	}
+	switch {
+	case i >= 0:
+		deliveries[i] = entry
+	case report.Secrets == 0:
+		return nil, nil
+	case len(deliveries) < maxReporters:
+		deliveries = append(deliveries, entry)
+	default:
+		place := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return gone(d, now) })
+		if place < 0 {
+			return nil, apierrors.NewConflict(v1alpha1.Resource("deliveryreports"), "", fmt.Errorf("%d others report deliveries of it already", maxReporters))
+		}
+		deliveries[place] = entry
+	}
+	return deliveries, nil
+}
+
 // standing are the entries that are kept, in a slice of their own. One without Secrets is kept for its time alone, until its reporter may
 // report again.
 func standing(wi *v1alpha1.WorkloadIdentity, now time.Time) []v1alpha1.Delivery {
-	return slices.DeleteFunc(slices.Clone(wi.Status.Deliveries), func(d v1alpha1.Delivery) bool { return d.Secrets == 0 && wait(d, now) <= 0 })
+	return Standing(wi.Status.Deliveries, now)
+}
+
+// Standing is that of any entries.
+func Standing(deliveries []v1alpha1.Delivery, now time.Time) []v1alpha1.Delivery {
+	return slices.DeleteFunc(slices.Clone(deliveries), func(d v1alpha1.Delivery) bool { return d.Secrets == 0 && wait(d, now) <= 0 })
 }
 
 // wait is for how long the reporter of an entry may not change it. An entry from the future is of a clock that was wrong.
@@ -166,6 +201,8 @@ func wait(d v1alpha1.Delivery, now time.Time) time.Duration {
 	}
 	return 0
 }
+
+var nameForm = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 
 var reasonForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 
@@ -196,6 +233,12 @@ func validateReport(report v1alpha1.DeliveryReportSpec, longest time.Duration, n
 		if each.at != nil && each.at.After(now.Add(each.ahead)) {
 			errs = append(errs, field.Invalid(spec.Child(each.name), each.at.UTC().Format(time.RFC3339), fmt.Sprintf("must be at most %s from now: that of no token is later", each.ahead)))
 		}
+	}
+	if report.Elsewhere < 0 || report.Elsewhere > report.Secrets {
+		errs = append(errs, field.Invalid(spec.Child("elsewhere"), report.Elsewhere, "must be 0 to the number of secrets"))
+	}
+	if len(report.Names) > maxNames || slices.ContainsFunc(report.Names, func(name string) bool { return len(name) > maxName || !nameForm.MatchString(name) }) {
+		errs = append(errs, field.Invalid(spec.Child("names"), wording.Abbreviate(fmt.Sprint(report.Names)), fmt.Sprintf("must be at most %d, each NAMESPACE/NAME", maxNames)))
 	}
 	if report.Failure == nil {
 		return errs

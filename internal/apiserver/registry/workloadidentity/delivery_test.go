@@ -199,6 +199,10 @@ func TestReportsAreValidated(t *testing.T) {
 		"reason in words":       {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "Use denied"}},
 		"long reason":           {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: strings.Repeat("A", 65)}},
 		"long message":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: strings.Repeat("é", maxMessage+1)}},
+		"more elsewhere":        {Secrets: 1, Elsewhere: 2},
+		"fewer than none":       {Secrets: 1, Elsewhere: -1},
+		"many names":            {Secrets: 9, Elsewhere: 9, Names: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6"}},
+		"no name":               {Secrets: 1, Elsewhere: 1, Names: []string{"a/b\n"}},
 		"bytes":                 {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: "\xff"}},
 	} {
 		if errs := validateReport(report, longest, start); len(errs) != 1 {
@@ -207,7 +211,7 @@ func TestReportsAreValidated(t *testing.T) {
 	}
 	right := reported(2, 1, latest, "UseDenied")
 	right.Oldest = reported(1, 1, int(keys.DefaultClockSkew.Minutes()), "").Expires
-	for _, report := range []v1alpha1.DeliveryReportSpec{reported(2, 1, 60, "UseDenied"), reported(1, 1, -60, ""), right} {
+	for _, report := range []v1alpha1.DeliveryReportSpec{reported(2, 1, 60, "UseDenied"), reported(1, 1, -60, ""), right, {Secrets: 2, Elsewhere: 1, Names: []string{"other/s.1"}}} {
 		if errs := validateReport(report, longest, start); len(errs) > 0 {
 			t.Errorf("one that is right: %v", errs)
 		}

@@ -118,7 +118,7 @@ func fakeResource(kind string) string {
 
 // fakeKind is the kind of a resource that is listed.
 func fakeKind(resource string) string {
-	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "Node", "Lease", "Deployment", "ServiceAccount", "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "SecretBinding", "WorkloadCluster", "ContextKind", "ContextDelivery", "Shoot", "BackupBucket", "EndpointSlice", "GMSACredentialSpec",
+	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "Node", "Lease", "Deployment", "ServiceAccount", "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "SecretBinding", "CredentialsBinding", "WorkloadCluster", "ContextKind", "ContextDelivery", "Shoot", "BackupBucket", "EndpointSlice", "GMSACredentialSpec",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicyBinding"} {
 		if fakeResource(kind) == resource {
 			return kind

@@ -25,7 +25,7 @@ import (
 func TestReleaseJustAfterTheDeletion(t *testing.T) {
 	var reads, writes int
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		wi := v1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "shop", Finalizers: []string{v1alpha1.FinalizerBindings}}}
+		wi := v1alpha1.WorkloadIdentity{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "WorkloadIdentity"}, ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "shop", Finalizers: []string{v1alpha1.FinalizerBindings}}}
 		var answer any = &wi
 		switch r.Method {
 		case http.MethodGet:
