@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -67,6 +68,8 @@ func quotaReviews(needs Needs) decider[map[string]any] {
 		}
 		status, err := needs.Quotas.Review(ctx, spec)
 		switch {
+		case apierrors.IsAlreadyExists(err):
+			return refused(&decision.Denial{Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists, Message: err.Error()}), nil
 		case err != nil:
 			return answer{}, fmt.Errorf("review Quotas: %w", err)
 		case !status.Allowed:

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 )
@@ -26,6 +29,10 @@ func TestQuotas(t *testing.T) {
 	}
 	c.exceeded = "Quota limits/all: cpu: 12 of 10"
 	if response := ask(t, c.handler(), webhook.QuotasPath, created); response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Message != c.exceeded {
+		t.Errorf("%+v", response)
+	}
+	c.outages["quotareviews"] = apierrors.NewAlreadyExists(schema.GroupResource{Resource: "shoots"}, "picker")
+	if response := ask(t, c.handler(), webhook.QuotasPath, created); response.Allowed || response.Result.Code != http.StatusConflict || response.Result.Reason != metav1.StatusReasonAlreadyExists {
 		t.Errorf("%+v", response)
 	}
 	c.outages["quotareviews"] = errors.New("connection refused")

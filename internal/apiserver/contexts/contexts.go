@@ -34,6 +34,8 @@ type Follower struct {
 	clock      clock.PassiveClock
 	// delivering are the resources for which Deliveries was called.
 	delivering sets.Set[schema.GroupResource]
+	// gone are objects with bindings that were deleted lately.
+	gone ended
 	// readers counts the lists that were begun.
 	readers uint64
 	// current is nil until the ContextKinds have been read.
@@ -52,7 +54,7 @@ type landscape struct {
 
 // New returns a Follower, which reads nothing until Run. It calls Deliveries with what has to be delivered.
 func New(storage storagewatch.Storage, client dynamic.Interface, deliveries Deliveries, clock clock.PassiveClock) *Follower {
-	return &Follower{client: client, deliveries: deliveries, clock: clock, delivering: sets.New[schema.GroupResource](), kinds: cache.NewSharedIndexInformer(storagewatch.Source(storage), &v1alpha1.ContextKind{}, 0, cache.Indexers{})}
+	return &Follower{gone: ended{clock: clock}, client: client, deliveries: deliveries, clock: clock, delivering: sets.New[schema.GroupResource](), kinds: cache.NewSharedIndexInformer(storagewatch.Source(storage), &v1alpha1.ContextKind{}, 0, cache.Indexers{})}
 }
 
 // Run follows until ctx is done.
@@ -120,7 +122,7 @@ func (f *Follower) follow(ctx context.Context) {
 			next.read[resource] = before.read[resource]
 			continue
 		}
-		reader, err := newObjects(f.client, resource, wanted, f.clock)
+		reader, err := newObjects(f.client, resource, wanted, &f.gone, f.clock)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Objects of a ContextKind are not followed", "resource", resource.GroupResource().String())
 			continue

@@ -445,3 +445,32 @@ func TestLending(t *testing.T) {
 		return nil
 	})
 }
+
+// A deleted object that refers to a binding is known for a while: what was reserved for its creation is free.
+func TestEndedObjects(t *testing.T) {
+	bound := shoots("shoot")
+	bound.Spec.References = append(bound.Spec.References, v1alpha1.ContextReference{Name: "infrastructure", CredentialsBindings: "[object.metadata.name]"})
+	client := cluster(shoot("fruit", "banana", "dns"), project("orchard", "fruit"))
+	f, _ := follow(t, client, bound)
+	eventually(t, func() error {
+		if n := count(client, "watch", "shoots"); n < 1 || !f.HasSynced() {
+			return errors.New("not followed yet")
+		}
+		return nil
+	})
+	if f.Ended("uid-of-banana") {
+		t.Error("it has ended before its deletion")
+	}
+	if err := client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if !f.Ended("uid-of-banana") {
+			return errors.New("it has not ended")
+		}
+		return nil
+	})
+	if f.Ended("uid-of-another") {
+		t.Error("one that was never seen has ended")
+	}
+}

@@ -3,6 +3,9 @@ package contexts
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 )
@@ -73,6 +78,42 @@ func (f *Follower) Bound(bindings []types.NamespacedName) ([]Counted, error) {
 		}
 	}
 	return found, nil
+}
+
+// ended are objects with bindings that were seen, and are not there any more.
+type ended struct {
+	clock clock.PassiveClock
+	lock  sync.Mutex
+	at    map[types.UID]time.Time
+}
+
+// endedFor is for how long a deleted object is known: longer than a reservation for its creation lasts.
+const endedFor = 5 * time.Minute
+
+func (e *ended) add(deleted any) {
+	if last, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
+		deleted = last.Obj
+	}
+	found, ok := deleted.(*object)
+	if !ok || len(found.uses.Bindings) == 0 {
+		return
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	now := e.clock.Now()
+	if e.at == nil {
+		e.at = map[types.UID]time.Time{}
+	}
+	maps.DeleteFunc(e.at, func(_ types.UID, at time.Time) bool { return now.Sub(at) > endedFor })
+	e.at[found.UID] = now
+}
+
+// Ended reports whether an object with bindings was seen, and deleted, in the last minutes.
+func (f *Follower) Ended(uid types.UID) bool {
+	f.gone.lock.Lock()
+	defer f.gone.lock.Unlock()
+	_, ended := f.gone.at[uid]
+	return ended
 }
 
 // Read returns an object as it is stored now, or nil. The server has the rights to list and watch: so it lists the one of the name.

@@ -75,7 +75,7 @@ type objects struct {
 // minute, and a request for a watch may hang for as long.
 const trusted = 5 * time.Second
 
-func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view, clock clock.PassiveClock) (*objects, error) {
+func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view, gone *ended, clock clock.PassiveClock) (*objects, error) {
 	o := &objects{resource: resource, view: v, clock: clock}
 	reader := client.Resource(resource)
 	indexers := cache.Indexers{byBinding: func(found any) ([]string, error) {
@@ -120,7 +120,15 @@ func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, 
 			}), nil
 		},
 	}, client), &unstructured.Unstructured{}, 0, indexers)
-	if err := errors.Join(o.informer.SetTransform(o.keep), o.informer.SetWatchErrorHandlerWithContext(o.complain)); err != nil {
+	_, err := o.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			if before.(*object).UID != after.(*object).UID {
+				gone.add(before)
+			}
+		},
+		DeleteFunc: gone.add,
+	})
+	if err := errors.Join(err, o.informer.SetTransform(o.keep), o.informer.SetWatchErrorHandlerWithContext(o.complain)); err != nil {
 		return nil, fmt.Errorf("follow %s: %w", resource.GroupResource(), err)
 	}
 	return o, nil

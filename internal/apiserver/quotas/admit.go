@@ -83,6 +83,14 @@ func (k *Keeper) Admit(ctx context.Context, w Write) (string, error) {
 	if refusal := unlisted(after, before); refusal != "" && !leaving {
 		return refusal, nil
 	}
+	if w.Old == nil {
+		// A new object beside one of its name is not stored, so nothing is reserved for it.
+		if there, err := k.objects.Read(ctx, kind, w.Object.GetNamespace(), w.Object.GetName()); err != nil {
+			return "", err
+		} else if there != nil && there.GetUID() != w.Object.GetUID() {
+			return "", apierrors.NewAlreadyExists(w.Resource, w.Object.GetName())
+		}
+	}
 	return k.admit(ctx, kind, w, after, before)
 }
 

@@ -50,6 +50,8 @@ type Objects interface {
 	KindFor(resource schema.GroupResource) (*contextkind.Kind, error)
 	// Bound returns the objects that refer to any of some bindings, as they were last seen.
 	Bound(bindings []types.NamespacedName) ([]contexts.Counted, error)
+	// Ended reports whether an object was seen, and deleted, in the last minutes.
+	Ended(uid types.UID) bool
 	// Read returns an object as it is stored now, or nil.
 	Read(ctx context.Context, kind *contextkind.Kind, namespace, name string) (*unstructured.Unstructured, error)
 }
@@ -167,7 +169,7 @@ func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string],
 		if !found.counts {
 			gone.Insert(key)
 		}
-		if next := each.after(found, began); !next.same(entries[key]) {
+		if next := each.after(found, began, k.objects.Ended); !next.same(entries[key]) {
 			after[key] = next
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,6 +132,52 @@ func TestReleased(t *testing.T) {
 	}
 	if all, err := r.Keeper.store.all(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("ledgers of a former Quota: %v, %v", all, err)
+	}
+}
+
+// An object that is deleted before anything has read it makes room at once: it was seen, and will not be stored again.
+func TestDeletedAtOnce(t *testing.T) {
+	w, options := newWorld(t), storageOf(t)
+	w.limit("all", "Secret", map[string]string{"cpu": "4"})
+	w.bind("garden-a", "b", "all")
+	w.bind("garden-b", "b", "all")
+	r := w.replica(t, options)
+	for i, name := range []string{"one", "two"} {
+		if refused := r.write(t, name, shoot("garden-a", "typo", "b", "3")); refused != "" {
+			t.Fatalf("creation %d: %s", i, refused)
+		}
+		if refused := r.write(t, "shrunk-"+name, shoot("garden-a", "typo", "b", "1")); refused != "" {
+			t.Fatal(refused)
+		}
+		w.remove("garden-a/typo")
+	}
+	if refused := r.write(t, "three", shoot("garden-b", "other", "b", "4")); refused != "" {
+		t.Errorf("after the deletion: %s", refused)
+	}
+}
+
+// A creation beside an object of its name is refused as the API server does it, and reserves nothing: a user could block others with it. One that
+// is not stored for another reason is named as that, with the time until which it counts.
+func TestCreationBesideAnother(t *testing.T) {
+	w, options := newWorld(t), storageOf(t)
+	w.limit("all", "Secret", map[string]string{"cpu": "4"})
+	w.bind("garden-a", "b", "all")
+	w.bind("garden-b", "b", "all")
+	r := w.replica(t, options)
+	r.write(t, "one", shoot("garden-a", "one", "b", "1"))
+	again := r.asked("again", shoot("garden-a", "one", "b", "3"))
+	again.Old = nil
+	again.Object.SetUID("uid-by-again")
+	if refused, err := r.Admit(t.Context(), again); refused != "" || !apierrors.IsAlreadyExists(err) {
+		t.Errorf("refused with %q, %v", refused, err)
+	}
+	lost := shoot("garden-b", "lost", "b", "3")
+	if refused, err := r.Admit(t.Context(), r.asked("lost", lost)); refused != "" || err != nil {
+		t.Fatal(refused, err)
+	}
+	const want = "others use 4, together 5 of 4 (3 of that for writes that may not be stored: if they are not, it is free at 2026-01-01T12:01:15Z)"
+	if refused := r.write(t, "two", shoot("garden-a", "two", "b", "1")); !strings.Contains(refused, want) {
+		t.Errorf("refused with %q, want %q", refused, want)
 	}
 }
 
@@ -307,6 +354,8 @@ func TestNeverExceeded(t *testing.T) {
 					reviewed := r.asked(fmt.Sprint(writer, "-", i), shoot(namespace, name, []string{"b", "same"}[random.IntN(2)], fmt.Sprint(random.IntN(6))))
 					refused, err := r.Admit(t.Context(), reviewed)
 					switch {
+					case apierrors.IsAlreadyExists(err):
+						count["refused"]++
 					case err != nil:
 						t.Error(err)
 					case refused != "":

@@ -22,7 +22,7 @@ const (
 	// maxReservations bounds the writes of one object that are not settled yet.
 	maxReservations = 32
 	// reserved is for how long a write is waited for: longer than the API server lets a request take, which is a minute by default.
-	reserved = 2 * time.Minute
+	reserved = 75 * time.Second
 )
 
 // entry is what one object counts for.
@@ -61,22 +61,23 @@ type observation struct {
 	fault   string
 }
 
-// settled reports whether a write is stored, or cannot be any more, once an object was observed after the write was let through.
-func (r reservation) settled(found observation) bool {
+// settled reports whether a write is stored, or cannot be any more, once an object was observed after the write was let through. A new object
+// that has ended was stored: it is created once.
+func (r reservation) settled(found observation, ended func(types.UID) bool) bool {
 	if r.Replaces == "" {
-		return r.UID != "" && r.UID == found.uid
+		return r.UID != "" && (r.UID == found.uid || ended(r.UID))
 	}
 	return r.UID != found.uid || r.Replaces != found.version
 }
 
 // after is an entry once its object was observed: not before began.
-func (e entry) after(found observation, began time.Time) entry {
+func (e entry) after(found observation, began time.Time, ended func(types.UID) bool) entry {
 	next := entry{Last: e.Last}
 	if found.uid != "" && found.counts {
 		next.UID, next.Amounts, next.Fault = found.uid, found.amounts, found.fault
 	}
 	for _, each := range e.Reservations {
-		if !each.settled(found) && began.Before(each.Until.Time) {
+		if !each.settled(found, ended) && began.Before(each.Until.Time) {
 			next.Reservations = append(next.Reservations, each)
 		}
 	}
@@ -121,7 +122,8 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 			continue
 		}
 		limit, amount := limits[name], r.Amounts[name]
-		var others resource.Quantity
+		var others, open resource.Quantity
+		var until time.Time
 		var unknown []string
 		for other, each := range entries {
 			if other == key {
@@ -132,6 +134,13 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 				unknown = append(unknown, other)
 			}
 			others.Add(charge)
+			for _, r := range each.Reservations {
+				if r.Until.After(until) {
+					until = r.Until.Time
+				}
+			}
+			charge.Sub(each.Amounts[name])
+			open.Add(charge)
 		}
 		if len(unknown) > 0 {
 			refusals = append(refusals, fmt.Sprintf("how much %s %d other objects use is not known: %s", name, len(unknown), faultOf(entries, key, unknown, name)))
@@ -140,10 +149,14 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 		total := others.DeepCopy()
 		total.Add(amount)
 		if total.Cmp(limit) > 0 {
-			for _, shown := range []*resource.Quantity{&amount, &others, &total} {
+			for _, shown := range []*resource.Quantity{&amount, &others, &open, &total} {
 				shown.Format = limit.Format
 			}
-			refusals = append(refusals, fmt.Sprintf("%s: the object needs %s, others use %s, together %s of %s", name, amount.String(), others.String(), total.String(), limit.String()))
+			refusal := fmt.Sprintf("%s: the object needs %s, others use %s, together %s of %s", name, amount.String(), others.String(), total.String(), limit.String())
+			if open.Sign() > 0 {
+				refusal += fmt.Sprintf(" (%s of that for writes that may not be stored: if they are not, it is free at %s)", open.String(), until.UTC().Format(time.RFC3339))
+			}
+			refusals = append(refusals, refusal)
 		}
 	}
 	if len(refusals) > 0 {

@@ -54,6 +54,7 @@ type world struct {
 	lock     sync.Mutex
 	version  int
 	shoots   map[string]*unstructured.Unstructured
+	ended    map[types.UID]bool
 	quotas   map[string]*v1alpha1.Quota
 	bindings map[string]*v1alpha1.CredentialsBinding
 	// reports counts what was written into Quotas.
@@ -74,7 +75,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(errs)
 	}
 	return &world{
-		kind: kind, clock: testclock.NewFakePassiveClock(noon), shoots: map[string]*unstructured.Unstructured{},
+		kind: kind, clock: testclock.NewFakePassiveClock(noon), shoots: map[string]*unstructured.Unstructured{}, ended: map[types.UID]bool{},
 		quotas: map[string]*v1alpha1.Quota{}, bindings: map[string]*v1alpha1.CredentialsBinding{},
 	}
 }
@@ -184,6 +185,13 @@ func (r *replica) Bound(bindings []types.NamespacedName) ([]contexts.Counted, er
 	return found, nil
 }
 
+// Ended implements Objects.
+func (r *replica) Ended(uid types.UID) bool {
+	r.world.lock.Lock()
+	defer r.world.lock.Unlock()
+	return r.ended[uid]
+}
+
 // Read implements Objects.
 func (r *replica) Read(_ context.Context, _ *contextkind.Kind, namespace, name string) (*unstructured.Unstructured, error) {
 	if r.meanwhile != nil {
@@ -230,6 +238,9 @@ func (w *world) persist(reviewed Write) bool {
 func (w *world) remove(key string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
+	if gone := w.shoots[key]; gone != nil {
+		w.ended[gone.GetUID()] = true
+	}
 	delete(w.shoots, key)
 }
 

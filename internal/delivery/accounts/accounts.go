@@ -152,13 +152,17 @@ func (a *Controller) report(account *metav1.PartialObjectMetadata, problems []pr
 		return 0
 	}
 	a.warn(account, problems...)
-	return a.failed(account)
+	var longest time.Duration
+	for _, p := range problems {
+		longest = max(longest, failures.LongestWait(p.message))
+	}
+	return a.failed(account, longest)
 }
 
-// failed counts a failure, and returns how long to wait.
-func (a *Controller) failed(account *metav1.PartialObjectMetadata) (wait time.Duration) {
+// failed counts a failure, and returns how long to wait: at most longest, if that is not 0.
+func (a *Controller) failed(account *metav1.PartialObjectMetadata, longest time.Duration) (wait time.Duration) {
 	a.Failures.Change(client.ObjectKeyFromObject(account), func(r *failures.Record) {
-		wait = r.Failed(account.ResourceVersion, a.Clock.Now(), 0, a.Random)
+		wait = r.Failed(account.ResourceVersion, a.Clock.Now(), longest, a.Random)
 	})
 	return wait
 }
@@ -169,7 +173,7 @@ const Patience = 4
 
 // unserved handles an account in a namespace whose Secrets the agent may not read.
 func (a *Controller) unserved(account *metav1.PartialObjectMetadata) time.Duration {
-	wait := a.failed(account)
+	wait := a.failed(account, 0)
 	if a.Failures.Get(client.ObjectKeyFromObject(account)).Failures >= Patience {
 		a.warn(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
 			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, rights.AgentSecrets)})

@@ -1,6 +1,7 @@
 package accounts_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -273,5 +274,24 @@ func TestMissingRoleBindingIsReportedLater(t *testing.T) {
 	w.LookAtAccount("ns/web")
 	if names := secretNames(t, w); len(names) != 1 {
 		t.Errorf("once it is served there are Secrets %v", names)
+	}
+}
+
+// The agent does not see that a ResourceQuota was raised: it tries again within 20 seconds, however often one has refused the Secret.
+func TestQuotaRefusalsAreRepeatedSoon(t *testing.T) {
+	for message, longest := range map[string]time.Duration{
+		"exceeded quota: small, requested: count/secrets=1, used: count/secrets=2, limited: count/secrets=2": 20 * time.Second,
+		"a policy": 5 * time.Minute,
+	} {
+		w := newAccount(t, "banana")
+		w.Uncreatable = apierrors.NewForbidden(corev1.Resource("secrets"), "credence-token-web", errors.New(message))
+		var wait time.Duration
+		for range 12 {
+			wait = w.LookAtAccount("ns/web")
+			w.Pass(wait)
+		}
+		if wait > longest || wait < longest/2 {
+			t.Errorf("%s: tried again after %s, want at most %s", message, wait, longest)
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		a.state, a.message = NotWritten, fmt.Sprintf("Secret %s can't be written: %v", f.key, err)
 		c.report(f.key, a)
 		var wait time.Duration
-		c.Ledger.Change(f.key, func(e *Entry) { wait = e.Failed("", c.Clock.Now(), 0, c.Random) })
+		c.Ledger.Change(f.key, func(e *Entry) { wait = e.Failed("", c.Clock.Now(), failures.LongestWait(a.message), c.Random) })
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if a.step != nothing {

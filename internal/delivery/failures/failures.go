@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +112,18 @@ func missing(err error) bool {
 func contextMissing(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "serviceaccounts"
+}
+
+// quotaWait bounds the wait after a write that a ResourceQuota refused.
+const quotaWait = 20 * time.Second
+
+// LongestWait bounds the wait after a write that the workload cluster refused with a message; 0: as after any failure. The agent does not watch
+// ResourceQuotas, so it repeats soon what one refused: pods wait for it.
+func LongestWait(message string) time.Duration {
+	if strings.Contains(message, "exceeded quota: ") { // as Kubernetes' admission plugin words it
+		return quotaWait
+	}
+	return 0
 }
 
 // Forbidden is the message for an identity of which the agent gets no token.
