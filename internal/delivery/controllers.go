@@ -63,7 +63,7 @@ func NewControllers(config Config, c Cluster) Controllers {
 		}),
 		Accounts: accounts.New(accounts.Needs{
 			Client: c.Client, Live: c.Live, Identities: config.Identities, Reviews: config.Reviews, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Renewals: renewals, Queue: c.QueueSecret, Serves: c.Serves, Failures: failed, Pods: c.Pods, Delivery: config.Delivery, Log: config.Log,
+			Events: config.Events, Renewals: renewals, Queue: c.QueueSecret, Serves: c.Serves, Failures: failed, Pods: c.Pods, Delivery: config.Delivery, Reports: ofIdentities, Log: config.Log,
 		}),
 		Gates: gates.New(gates.Needs{
 			Client: c.Client, Clock: config.Clock, Events: config.Events,

@@ -23,6 +23,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -55,7 +56,9 @@ type Needs struct {
 	Pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
 	// Delivery is how tokens come to pods of namespaces that do not choose; empty: in Secrets.
 	Delivery string
-	Log      *slog.Logger
+	// Reports takes Secrets that could not be made, for the status of identities; nil: none.
+	Reports *reports.Reporter
+	Log     *slog.Logger
 }
 
 // Controller keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
@@ -63,6 +66,7 @@ type Controller struct {
 	Needs
 
 	released sync.Map // of released, by service account
+	missing  sync.Map // of map[string]struct{}, the identities whose missing Secret was reported, by service account
 }
 
 // New returns a Controller.
@@ -76,6 +80,7 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			a.Failures.Forget(request.NamespacedName)
 			a.Renewals.end(request.NamespacedName)
 			a.released.Delete(request.NamespacedName)
+			a.withdraw(request.NamespacedName, nil, nil)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -115,6 +120,7 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if len(wanted) > 0 && !a.Serves(account.Namespace) {
 		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
 	}
+	a.withdraw(request.NamespacedName, wanted, kept)
 	problems := a.create(ctx, account, wanted, kept)
 	unrestored, lost := a.restore(ctx, account, on, wanted, kept, pods)
 	unreleased, stay := a.release(ctx, account, listed, wanted, kept, pods)

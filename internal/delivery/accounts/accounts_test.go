@@ -1,7 +1,10 @@
 package accounts_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -18,6 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/deliverytest"
 	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -293,5 +298,34 @@ func TestQuotaRefusalsAreRepeatedSoon(t *testing.T) {
 		if wait > longest || wait < longest/2 {
 			t.Errorf("%s: tried again after %s, want at most %s", message, wait, longest)
 		}
+	}
+}
+
+// sentReports are reports of identities, in words.
+type sentReports chan string
+
+func (s sentReports) Report(_ context.Context, name types.NamespacedName, uid types.UID, report v1alpha1.DeliveryReportSpec) error {
+	s <- fmt.Sprintf("%s %s: %d of %d, %+v", name, uid, report.Delivered, report.Secrets, report.Failure)
+	return nil
+}
+
+// An identity shows why a Secret with its tokens can't be made, as pods wait for that, until no account needs the Secret.
+func TestMissingSecretIsReported(t *testing.T) {
+	sent := make(sentReports, 8)
+	w := newAccount(t, "banana", "cherry")
+	w.Uncreatable = apierrors.NewForbidden(corev1.Resource("secrets"), "credence-token-web", errors.New("exceeded quota: small"))
+	w.Accounts.Reports = reports.New(sent, 0, w.Clock, slog.New(slog.DiscardHandler))
+	go w.Accounts.Reports.Run(t.Context())
+	w.LookAtAccount("ns/web")
+	for range 2 {
+		if got := <-sent; !strings.Contains(got, "0 of 1, &{Reason:SecretNotCreated Message:Secret ns/credence-token-web-") || !strings.Contains(got, "exceeded quota: small") {
+			t.Errorf("reported %s", got)
+		}
+	}
+	w.Pass(2 * time.Minute)
+	nameIdentities(w, "banana")
+	w.LookAtAccount("ns/web")
+	if got, want := <-sent, "ns/cherry u2: 0 of 0, <nil>"; got != want {
+		t.Errorf("reported %s, want %s", got, want)
 	}
 }

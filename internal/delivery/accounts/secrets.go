@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -55,9 +57,42 @@ func (a *Controller) create(ctx context.Context, account *metav1.PartialObjectMe
 		}
 		if p := a.createOne(ctx, account, types.NamespacedName{Namespace: account.Namespace, Name: name}, ""); p != nil {
 			problems = append(problems, *p)
+			a.announce(ctx, client.ObjectKeyFromObject(account), name, *p)
 		}
 	}
 	return problems
+}
+
+// announce reports why a Secret is missing in the status of its identity: pods wait for it. Once it is there, its own state takes the place.
+func (a *Controller) announce(ctx context.Context, account types.NamespacedName, identity string, p problem) {
+	name := types.NamespacedName{Namespace: account.Namespace, Name: identity}
+	wi, err := a.Identities.Get(ctx, name.Namespace, name.Name)
+	if err != nil {
+		return
+	}
+	names, _ := a.missing.LoadOrStore(account, map[string]struct{}{})
+	names.(map[string]struct{})[identity] = struct{}{}
+	a.Reports.Set(secretOf(account, identity), reports.Secret{Identity: name, UID: wi.UID, Reason: p.reason, Message: p.message})
+}
+
+// withdraw takes back what was reported of Secrets that an account does not need any more.
+func (a *Controller) withdraw(account types.NamespacedName, wanted []string, kept map[string]*corev1.Secret) {
+	names, _ := a.missing.LoadOrStore(account, map[string]struct{}{})
+	for identity := range names.(map[string]struct{}) {
+		if kept[identity] != nil {
+			delete(names.(map[string]struct{}), identity)
+		} else if !slices.Contains(wanted, identity) {
+			delete(names.(map[string]struct{}), identity)
+			a.Reports.Remove(secretOf(account, identity))
+		}
+	}
+	if len(names.(map[string]struct{})) == 0 {
+		a.missing.Delete(account)
+	}
+}
+
+func secretOf(account types.NamespacedName, identity string) types.NamespacedName {
+	return types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, identity)}
 }
 
 // createOne makes a Secret, if the account may use the identity. released is the mark of one that it has released; empty: none.

@@ -40,6 +40,9 @@ func longestWait(c failures.Cause) time.Duration {
 // warn counts a failure, and writes Events on the Secret and the identity: when it is another than before, and again from time to
 // time.
 func (r *Controller) warn(s *state, f failures.Failure) {
+	if f.Cause == "" {
+		return // nothing was due
+	}
 	r.Recorder.Failed(f.Cause)
 	first := false
 	r.Ledger.Change(s.key, func(e *Entry) { first = e.Report(f, s.local) })

@@ -124,13 +124,13 @@ func next(s *state) action {
 	case s.request.Binding.Name != "" && !s.binding.known:
 		return action{step: readBinding}
 	case s.binding.err != nil:
-		return bindingFailed(s)
+		return unlessDue(s, bindingFailed(s))
 	case s.binding.known && s.binding.value.WorkloadIdentityRef == nil:
 		return copyData(s)
 	case !s.identity.known:
 		return action{step: readIdentity}
 	case s.identity.err != nil:
-		return identityFailed(s)
+		return unlessDue(s, identityFailed(s))
 	case s.identity.value.DeletionTimestamp != nil && !(s.byBinding().Name != "" && slices.Contains(s.identity.value.Finalizers, v1alpha1.FinalizerBindings)):
 		return orphaned(fmt.Sprintf("WorkloadIdentity %s is being deleted", s.request.Identity))
 	case !s.foreign.known:
@@ -197,6 +197,18 @@ func renew(s *state) action {
 		return fail(retry, failures.WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", s.written.err))
 	}
 	return action{step: renewed, after: max(s.minted.value.renewAt.Sub(s.now), time.Second)}
+}
+
+// unlessDue returns an action without its failure if the identity cluster gave no answer, and nothing was due: the Secret is as it should be, and
+// is looked at again. Else each restart of that cluster's API server would be a failure of all Secrets.
+func unlessDue(s *state, a action) action {
+	at, err := time.Parse(time.RFC3339, s.secret.Annotations[v1alpha1.AnnotationRenewTimestamp])
+	fresh := err == nil && at.After(s.now) && s.token != nil && s.token.Expiry.After(s.now)
+	_, copied := tokensecret.CopiedInto(s.secret)
+	if a.failure.Cause == failures.Unreachable && !s.requested && (fresh || copied) {
+		a.failure = failures.Failure{}
+	}
+	return a
 }
 
 // bindingFailed is what follows when the binding could not be read.

@@ -70,11 +70,21 @@ func TestNext(t *testing.T) {
 		"identity goes":       {2, func(s *state) { s.identity.value.DeletionTimestamp = &metav1.Time{} }, orphan, failures.IdentityMissing},
 		"identity forbidden":  {1, func(s *state) { s.identity = found[*v1alpha1.WorkloadIdentity](nil, forbidden) }, retry, failures.AgentForbidden},
 		"identity unanswered": {1, func(s *state) { s.identity = found[*v1alpha1.WorkloadIdentity](nil, broken) }, unanswered, failures.Unreachable},
-		"owner unknown":       {2, func(s *state) { s.foreign = found("", broken) }, retry, failures.ReviewFailed},
-		"of another":          {2, func(s *state) { s.foreign = found("its owner", nil) }, retry, failures.NotOwn},
-		"no plan":             {3, func(s *state) { s.plan = found(plan{}, broken) }, stand, failures.Refused},
-		"not due":             {3, func(s *state) { s.plan = found(plan{}, nil) }, settled, ""},
-		"immutable":           {4, func(s *state) { s.secret.Immutable = new(true) }, stand, failures.WriteFailed},
+		"identity unanswered, nothing due": {1, func(s *state) {
+			s.identity = found[*v1alpha1.WorkloadIdentity](nil, broken)
+			s.secret.Annotations = map[string]string{v1alpha1.AnnotationRenewTimestamp: start0.Add(time.Second).Format(time.RFC3339)}
+			s.token = &renewal.Token{Expiry: start0.Add(time.Minute)}
+		}, unanswered, ""},
+		"identity unanswered, a new one wanted": {1, func(s *state) {
+			s.identity, s.requested = found[*v1alpha1.WorkloadIdentity](nil, broken), true
+			s.secret.Annotations = map[string]string{v1alpha1.AnnotationRenewTimestamp: start0.Add(time.Second).Format(time.RFC3339)}
+			s.token = &renewal.Token{Expiry: start0.Add(time.Minute)}
+		}, unanswered, failures.Unreachable},
+		"owner unknown": {2, func(s *state) { s.foreign = found("", broken) }, retry, failures.ReviewFailed},
+		"of another":    {2, func(s *state) { s.foreign = found("its owner", nil) }, retry, failures.NotOwn},
+		"no plan":       {3, func(s *state) { s.plan = found(plan{}, broken) }, stand, failures.Refused},
+		"not due":       {3, func(s *state) { s.plan = found(plan{}, nil) }, settled, ""},
+		"immutable":     {4, func(s *state) { s.secret.Immutable = new(true) }, stand, failures.WriteFailed},
 		"failed a moment ago": {4, func(s *state) {
 			s.memory = Entry{Record: failures.Record{Failures: 1, Digest: s.attempt(), RetryAt: start0.Add(time.Minute)}}
 		}, wait, ""},
@@ -102,7 +112,7 @@ func TestNext(t *testing.T) {
 	} {
 		s := after(instead.rows)
 		instead.fact(s)
-		if got := next(s); got.step != instead.step || got.failure.Cause != instead.cause || (got.step >= unanswered && got.step != renewed) != (got.failure.Message != "") {
+		if got := next(s); got.step != instead.step || got.failure.Cause != instead.cause || (got.step >= unanswered && got.step != renewed && instead.cause != "") != (got.failure.Message != "") {
 			t.Errorf("%s: %+v, want step %d, cause %q", name, got, instead.step, instead.cause)
 		}
 	}

@@ -266,3 +266,27 @@ func TestTokenOfAnOldRequestIsNotWritten(t *testing.T) {
 		t.Errorf("the Secret holds %+v, want a token of the other identity", token)
 	}
 }
+
+// A restart of the identity cluster's API server is no failure of a Secret whose token was not due. It is one once the token is due.
+func TestNothingDueInAnOutage(t *testing.T) {
+	for name, secret := range map[string]*corev1.Secret{"by name": deliverytest.LabeledSecret("ns", "s", "banana"), "by a binding": bound("ns", "s", "infra")} {
+		t.Run(name, func(t *testing.T) {
+			w := deliverytest.New(t, secret)
+			w.AddIdentity("ns", "banana", "u1")
+			bindings := &answers{boundTo: boundTo{"ns/infra": "banana"}, world: w, errs: []error{nil}}
+			w.Secrets.Bindings = bindings
+			w.Look("ns/s")
+			w.Down = apierrors.NewServiceUnavailable("starting")
+			bindings.errs = []error{w.Down}
+			w.Look("ns/s")
+			if event, failed := w.Event(), w.Secrets.Ledger.Get(deliverytest.Key("ns/s")).Reported; event != "" || failed.Reason != "" {
+				t.Errorf("nothing was due: Event %q, failure %+v", event, failed)
+			}
+			w.Pass(48 * time.Minute)
+			w.Look("ns/s")
+			if event := w.Event(); !strings.Contains(event, "IdentityClusterUnreachable") {
+				t.Errorf("a token is due: Event %q", event)
+			}
+		})
+	}
+}
