@@ -47,6 +47,9 @@ func (d *Examination) checkIdentities(ctx context.Context, found *Diagnosis, bot
 		found.add("identities", Fail, "see whether Credence's API is available", "%v", err)
 		return nil
 	}
+	if where.Namespace == "" {
+		known.Note(known.Narrow)
+	}
 	for _, note := range known.Notes {
 		found.skip("rights", "%s", note)
 	}

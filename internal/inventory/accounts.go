@@ -65,7 +65,7 @@ func (f *Report) findAccounts(ctx context.Context, workload *cluster.API, home s
 	if err != nil {
 		return nil, fmt.Errorf("list service accounts: %w", err)
 	}
-	f.Note(where.Note)
+	f.looked("service accounts", where)
 	return needs, nil
 }
 
@@ -82,7 +82,7 @@ func (f *Report) readProfiles(ctx context.Context, workload *cluster.API, home s
 	if err != nil && !apierrors.IsNotFound(err) { // a cluster without profiles
 		return nil, fmt.Errorf("list ServiceAccountProfiles: %w", err)
 	}
-	f.Note(where.Note)
+	f.looked("ServiceAccountProfiles", where)
 	return lists, nil
 }
 

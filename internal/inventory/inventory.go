@@ -21,6 +21,9 @@ type Report struct {
 	Identities []*Identity `json:"identities"`
 	// Notes are what could not be looked at.
 	Notes []string `json:"notes,omitempty"`
+	// Narrow is the note about lists of one namespace, as those of all are not allowed. A user who has chosen the
+	// namespace does not need it.
+	Narrow string `json:"-"`
 	// Waiting are pods that are held back until their token exists, as namespace/name: the first of them, and how many.
 	Waiting      []string `json:"-"`
 	WaitingCount int      `json:"-"`
@@ -28,7 +31,8 @@ type Report struct {
 	Seen bool `json:"-"`
 
 	// strays are the Secrets whose identity was not found where it was looked for, or that name none.
-	strays []*Identity
+	strays   []*Identity
+	narrowed []string // what Narrow names
 }
 
 // Identity is an identity and where its tokens are.
@@ -110,7 +114,7 @@ func Read(ctx context.Context, c cluster.Both, namespace string, names []string,
 	if err != nil {
 		return nil, fmt.Errorf("list Secrets that carry tokens: %w", err)
 	}
-	f.Note(where.Note)
+	f.looked("Secrets", where)
 	f.Seen = !where.Nowhere
 	var needs map[types.NamespacedName][]accountDelivery
 	// A Secret that was not looked for is not missing.
@@ -150,6 +154,19 @@ func (f *Report) Note(note string) {
 	}
 }
 
+// looked notes where a list was looked at. Lists of one namespace make one note together.
+func (f *Report) looked(what string, where cluster.Scope) {
+	if where.Namespace == "" {
+		f.Note(where.Note)
+		return
+	}
+	if !slices.Contains(f.narrowed, what) {
+		f.narrowed = append(f.narrowed, what)
+	}
+	slices.Sort(f.narrowed)
+	f.Narrow = fmt.Sprintf("only the %s of namespace %s were looked at: you may not list those of all namespaces", strings.Join(f.narrowed, ", "), where.Namespace)
+}
+
 // findPods counts the pods that mount each Secret.
 func (f *Report) findPods(ctx context.Context, workload *cluster.API, namespace, home string, bySecret map[types.NamespacedName]*Delivery) error {
 	if len(bySecret) == 0 {
@@ -170,7 +187,7 @@ func (f *Report) findPods(ctx context.Context, workload *cluster.API, namespace,
 			d.Pods = nil
 		}
 	}
-	f.Note(where.Note)
+	f.looked("pods", where)
 	return nil
 }
 
@@ -224,7 +241,7 @@ func (f *Report) findWarnings(ctx context.Context, c cluster.Both, home string, 
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("list Events: %w", err)
 		}
-		f.Note(where.Note)
+		f.looked("Events", where)
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && s.denied(w, r, "create", at):
 	case at.resource == "tokenreviews":
 		answer(w, http.StatusCreated, map[string]any{"status": map[string]string{"error": s.ReviewError}})
-	case at.resource == "subjectaccessreviews", at.resource == "selfsubjectaccessreviews":
+	case at.resource == "subjectaccessreviews", at.resource == "selfsubjectaccessreviews", at.resource == "localsubjectaccessreviews":
 		s.review(w, r)
 	case r.Method == http.MethodPost:
 		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, at, "no objects are created")

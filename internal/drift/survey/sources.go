@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +67,7 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 				return &template, both.Workload.Get(ctx, &template, cluster.Place{API: accountsAPI, Resource: "securitycontexttemplates", Name: name})
 			},
 			Right: func(ctx context.Context, q authority.Question) (authority.Answer, error) {
-				return authority.Ask(ctx, both.Workload, q)
+				return authority.Ask(ctx, localFirst{both.Workload}, q)
 			},
 			Nodes: func(ctx context.Context, name string) (map[string]string, error) {
 				var class struct {
@@ -79,6 +80,20 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 			},
 		},
 	}
+}
+
+// localFirst reviews a right in a namespace by a LocalSubjectAccessReview, which an admin of the namespace may create, and else by one of the
+// cluster.
+type localFirst struct{ *cluster.API }
+
+// Review implements authority.Reviewer.
+func (l localFirst) Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	if spec.ResourceAttributes != nil && spec.ResourceAttributes.Namespace != "" {
+		if status, err := l.ReviewLocal(ctx, spec); !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			return status, err
+		}
+	}
+	return l.API.Review(ctx, spec)
 }
 
 // listed returns a way to read objects of a list by name. The list is read when the first one is needed. Where the list is not allowed, objects are

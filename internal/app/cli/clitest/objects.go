@@ -274,7 +274,11 @@ func fieldsOf(object map[string]any) fields.Set {
 
 // review answers a SubjectAccessReview.
 func (f *objectsFake) review(w http.ResponseWriter, r *http.Request) {
-	if f.denied(w, r, "authorization.k8s.io/v1", "create", "subjectaccessreviews", "") {
+	namespace, resource := "", "subjectaccessreviews"
+	if parts := strings.Split(r.URL.Path, "/"); parts[len(parts)-1] == "localsubjectaccessreviews" {
+		namespace, resource = parts[5], "localsubjectaccessreviews"
+	}
+	if f.denied(w, r, "authorization.k8s.io/v1", "create", resource, namespace) {
 		return
 	}
 	var review struct {

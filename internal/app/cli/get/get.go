@@ -97,6 +97,9 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	if both.Identity == both.Workload && slices.ContainsFunc(found.Identities, func(i *inventory.Identity) bool { return i.Missing && !i.Gone() }) {
 		found.Note("identities that are not found may be in another cluster, whose tokens are delivered here: give its kubeconfig by --identity-kubeconfig")
 	}
+	if !cmd.Flags().Changed("namespace") {
+		found.Note(found.Narrow)
+	}
 	err = g.print(found, namespace, cmd.CommandPath())
 	g.Notes(found.Notes)
 	return err
