@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,17 +10,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // volume makes one for a claim of the chart, and returns its folder.
@@ -52,6 +58,7 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 	if _, err := makeIdentity(t.Context(), p.objects.Resource(workloadIdentities).Namespace("default"), "app"); err != nil {
 		t.Fatal(err)
 	}
+	p.firstBackup(t)
 	p.command(t, "kubectl", "create", "job", "now", "--namespace", system, "--from=cronjob/credence-backup")
 	p.finished(t, "backup", "now", batchv1.JobComplete)
 	eventually(t, func(ctx context.Context) error {
@@ -61,7 +68,7 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 		}
 		return err
 	})
-	if printed := p.command(t, "credence", "backup", "inspect", onlyFile(t, folder), "--age-key", written(t, key)); !strings.Contains(printed, verified(t, p.client)) || !strings.Contains(printed, issuer) {
+	if printed := p.command(t, "credence", "backup", "inspect", latest(t, folder), "--age-key", written(t, key)); !strings.Contains(printed, verified(t, p.client)) || !strings.Contains(printed, issuer) {
 		t.Errorf("inspect lacks the identity, or %s:\n%s", issuer, printed)
 	}
 
@@ -105,7 +112,7 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 			t.Errorf("the pod does not have the reason: %+v", container.State)
 		}
 	}
-	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 2 {
 		t.Errorf("after a Job that failed the volume has %v, %v", left, err)
 	}
 }
@@ -120,13 +127,24 @@ func written(t *testing.T, key *age.X25519Identity) (file string) {
 	return file
 }
 
-func onlyFile(t *testing.T, folder string) string {
+// latest returns the later of two backups: the first one, and one of the CronJob.
+func latest(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 2 {
 		t.Fatalf("files of the volume: %v, %v", files, err)
 	}
-	return files[0]
+	return files[1]
+}
+
+// firstBackup waits until the installation has made a backup without a request.
+func (p *partial) firstBackup(t *testing.T) {
+	t.Helper()
+	jobs, err := p.client.BatchV1().Jobs(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=backup"})
+	if err != nil || len(jobs.Items) != 1 {
+		t.Fatalf("Jobs of the first backup: %v, %+v", err, jobs)
+	}
+	p.finished(t, "backup", jobs.Items[0].Name, batchv1.JobComplete)
 }
 
 // command runs a program as an admin, and returns what it printed.
@@ -189,6 +207,16 @@ func TestBackups(t *testing.T) {
 		t.Errorf("without backups there are %v", made)
 	}
 	plain := byKind("backup.enabled=true", "backup.ring=false")
+	first := as[batchv1.Job](t, plain["Job"])
+	if diff := cmp.Diff(as[batchv1.CronJob](t, plain["CronJob"]).Spec.JobTemplate.Spec.Template, first.Spec.Template); diff != "" {
+		t.Errorf("the first backup is another one (-scheduled +first):\n%s", diff)
+	}
+	if again := byKind("backup.enabled=true", "backup.ring=false", "backup.schedule=0 0 1 1 *")["Job"].GetName(); again != first.Name {
+		t.Errorf("another schedule makes another first backup, %s after %s", again, first.Name)
+	}
+	if again := byKind("backup.enabled=true", "backup.ring=false", "image.tag=v9")["Job"].GetName(); again == first.Name {
+		t.Errorf("%s can't be changed, and would be", again)
+	}
 	if plain["CronJob"] == nil || plain["PersistentVolumeClaim"] == nil || plain["Role"] != nil {
 		t.Fatalf("with backups there are %v", plain)
 	}
@@ -215,6 +243,131 @@ func TestBackups(t *testing.T) {
 	} {
 		if _, stderr, err := helm(t, "", "template", "credence", chart, "--namespace", "credence-system", "--set", issuer, "--set", "backup.enabled=true", "--set", set); err == nil || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %v, want an error with %q:\n%s", set, err, want, stderr)
+		}
+	}
+}
+
+// With a class of storage that waits for the first consumer, the first backup is one, so that an upgrade with backups ends while it waits for all objects.
+// The objects of an upgrade that failed go when backups are switched off, and nothing but their volume is left by uninstalling. No pod runs: the test binds the
+// volume once a pod is there that mounts it, as a scheduler would.
+func TestVolumeOfBackupsWaitsForAPod(t *testing.T) {
+	for _, program := range []string{"helm", "helm3"} {
+		t.Run(program, func(t *testing.T) {
+			folder := t.TempDir()
+			cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(cluster.Stop)
+			client, kubeconfig := kubernetes.NewForConfigOrDie(cluster.Admin), filepath.Join(folder, "admin.kubeconfig")
+			makeNamespace(t, client, system, nil)
+			late := storagev1.VolumeBindingWaitForFirstConsumer
+			if _, err := client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+				ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "kubernetes.io/no-provisioner", VolumeBindingMode: &late,
+			}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			run := func(arguments ...string) error {
+				stdout, stderr, err := runHelm(t, program, kubeconfig, append(arguments, "--namespace", system)...)
+				if err != nil {
+					return fmt.Errorf("helm %s: %w\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
+				}
+				return nil
+			}
+			upgrade := func(timeout string, set ...string) error {
+				return run(with([]string{"upgrade", "--install", "credence", chart, "--wait", "--timeout", timeout}, append(set, "issuer="+issuer, "pods.replicas=0", "backup.ring=false", "backup.volume.storageClass=late")...)...)
+			}
+			testkit.Must(t, upgrade("5m"))
+			if err := upgrade("5s", "backup.enabled=true"); err == nil {
+				t.Fatal("an upgrade ends without a volume")
+			}
+			if left := leftOfBackups(t, client); len(left) < 4 {
+				t.Fatalf("the upgrade has installed only %v", left)
+			}
+			testkit.Must(t, upgrade("5m", "backup.enabled=false"))
+			noBackupsLeft(t, client)
+
+			scheduled, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- bindForPod(scheduled, client, "credence-backup") }()
+			err = upgrade("5m", "backup.enabled=true")
+			stop()
+			if bound := <-ended; err != nil || bound != nil && !errors.Is(bound, context.Canceled) {
+				t.Fatalf("%v, volume: %v", err, bound)
+			}
+			testkit.Must(t, run("uninstall", "credence"))
+			noBackupsLeft(t, client)
+			if claim, err := client.CoreV1().PersistentVolumeClaims(system).Get(t.Context(), "credence-backup", metav1.GetOptions{}); err != nil || claim.Status.Phase != corev1.ClaimBound {
+				t.Errorf("the volume with the backups: %v, %+v", err, claim)
+			}
+		})
+	}
+}
+
+// leftOfBackups returns what there is of backups but their volume and what has an owner.
+func leftOfBackups(t *testing.T, client kubernetes.Interface) (left []string) {
+	t.Helper()
+	add := func(kind string, object metav1.Object, err error) {
+		t.Helper()
+		switch {
+		case err == nil && object.GetDeletionTimestamp() == nil:
+			left = append(left, kind+" "+object.GetName())
+		case err != nil && !apierrors.IsNotFound(err):
+			t.Fatal(err)
+		}
+	}
+	account, err := client.CoreV1().ServiceAccounts(system).Get(t.Context(), "credence-backup", metav1.GetOptions{})
+	add("ServiceAccount", account, err)
+	schedule, err := client.BatchV1().CronJobs(system).Get(t.Context(), "credence-backup", metav1.GetOptions{})
+	add("CronJob", schedule, err)
+	binding, err := client.RbacV1().ClusterRoleBindings().Get(t.Context(), "credence:backup:scheduled", metav1.GetOptions{})
+	add("ClusterRoleBinding", binding, err)
+	jobs, err := client.BatchV1().Jobs(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=backup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range jobs.Items {
+		add("Job", &each, nil)
+	}
+	return left
+}
+
+func noBackupsLeft(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		if left := leftOfBackups(t, client); len(left) > 0 {
+			return fmt.Errorf("there are still %v", left)
+		}
+		return nil
+	})
+}
+
+// bindForPod waits until a pod mounts a claim, and binds it.
+func bindForPod(ctx context.Context, client kubernetes.Interface, claim string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		pods, err := client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			for _, volume := range pod.Spec.Volumes {
+				if volume.PersistentVolumeClaim == nil || volume.PersistentVolumeClaim.ClaimName != claim {
+					continue
+				}
+				_, err := client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim}, Spec: corev1.PersistentVolumeSpec{
+					Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					StorageClassName: "late", ClaimRef: &corev1.ObjectReference{Namespace: system, Name: claim},
+					PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/none"}},
+				}}, metav1.CreateOptions{})
+				return err
+			}
 		}
 	}
 }

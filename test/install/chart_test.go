@@ -299,6 +299,9 @@ func TestPodsAreConfined(t *testing.T) {
 			continue
 		}
 		account, _, _ := unstructured.NestedString(spec, "serviceAccountName")
+		if o.GetKind() == "Job" && account == "credence-backup" {
+			continue // the first of the CronJob's: TestBackups
+		}
 		if before := accounts[account]; before != "" || account == "" || account == "default" {
 			t.Errorf("%s runs as the service account %q, and so does %q", id(o), account, before)
 		}

@@ -49,6 +49,7 @@ func TestInANewCluster(t *testing.T) {
 	}
 	lost.copied(t)
 	same(lost, i)
+	lost.firstBackup(t)
 	lost.command(t, "kubectl", "create", "job", "now", "--namespace", system, "--from=cronjob/credence-backup")
 	lost.finished(t, "backup", "now", batchv1.JobComplete)
 	lost.Stop()
@@ -57,7 +58,7 @@ func TestInANewCluster(t *testing.T) {
 	found := another.parts(t)
 	restore := func(more ...string) {
 		t.Helper()
-		found.command(t, "credence", append([]string{"backup", "restore", onlyFile(t, backups), "--yes", "--age-key", written(t, key)}, more...)...)
+		found.command(t, "credence", append([]string{"backup", "restore", latest(t, backups), "--yes", "--age-key", written(t, key)}, more...)...)
 	}
 	values = append(values, "backup.enabled=false") // its volume is gone
 	if stdout, stderr, err := helm(t, found.kubeconfig, append(found.arguments("install", append(slices.Clone(values), "components.apiserver.replicas=0", "components.controller.replicas=0")...), "--namespace", system)...); err != nil {
