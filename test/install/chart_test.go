@@ -268,6 +268,28 @@ func TestInvalidValues(t *testing.T) {
 	}
 }
 
+// The number of pods can be left to an autoscaler, of all components or of one: a Deployment without it keeps what the autoscaler has set.
+func TestReplicasOfAnAutoscaler(t *testing.T) {
+	for set, without := range map[string][]string{"pods.replicas=null": nil, "components.webhook.replicas=null": {"credence-webhook"}} {
+		deployments, budgets := 0, 0
+		for _, o := range template(t, "issuer=https://id.example.com", set) {
+			switch o.GetKind() {
+			case "PodDisruptionBudget":
+				budgets++
+			case "Deployment":
+				deployments++
+				replicas, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
+				if want := without != nil && !slices.Contains(without, o.GetName()); found != want {
+					t.Errorf("%s: %s has %v replicas, want a number: %v", set, o.GetName(), replicas, want)
+				}
+			}
+		}
+		if deployments < 8 || budgets != deployments {
+			t.Errorf("%s: %d Deployments have %d budgets", set, deployments, budgets)
+		}
+	}
+}
+
 // Nodes may request tokens for the audience that is set, and for no other.
 func TestAudienceOfNodes(t *testing.T) {
 	const audience = "https://api.example.com"

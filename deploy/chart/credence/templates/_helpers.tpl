@@ -32,7 +32,7 @@ app.kubernetes.io/component: {{ .name }}
 {{- define "credence.pod" -}}
 {{- $own := index .root.Values.components .name | default dict }}
 {{- $pod := mergeOverwrite (deepCopy .root.Values.pods) (deepCopy $own) }}
-{{- range list "podDisruptionBudget" "nodeSelector" }}
+{{- range list "podDisruptionBudget" "nodeSelector" "replicas" }}
 {{- if hasKey $own . }}{{ $_ := set $pod . (index $own .) }}{{ end }}
 {{- end }}
 {{- toYaml $pod }}
