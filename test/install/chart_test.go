@@ -257,6 +257,8 @@ func TestInvalidValues(t *testing.T) {
 		{"a private key as recipient", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.recipients={AGE-SECR}"}, "/backup/recipients/0"},
 		{"fewer backups than none", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.keep=-1"}, "/backup/keep"},
 		{"a name of a schedule", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=@nightly"}, "/backup/schedule"},
+		{"an audit log without identities", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "audit.claim=audit"}, "audit.claim: has no effect"},
+		{"an audit webhook without identities", []string{"identities.enabled=false", "workloads.enabled=false", "audit.webhookSecret=s"}, "audit.webhookSecret: has no effect"},
 		{"old cluster", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -286,6 +288,35 @@ func TestReplicasOfAnAutoscaler(t *testing.T) {
 		}
 		if deployments < 8 || budgets != deployments {
 			t.Errorf("%s: %d Deployments have %d budgets", set, deployments, budgets)
+		}
+	}
+}
+
+// The audit log goes to one place that outlives its pod, or to standard output: never to both.
+func TestPlaceOfTheAuditLog(t *testing.T) {
+	for set, want := range map[string][]string{
+		"audit.claim=":                        {"--audit-log-path=-"},
+		"audit.claim=a":                       {"--audit-log-path=/audit/$(POD_NAME).log"},
+		"audit.webhookSecret=s":               {"--audit-webhook-config-file=/audit-webhook/kubeconfig"},
+		"audit.claim=a,audit.webhookSecret=s": {"--audit-log-path=/audit/$(POD_NAME).log", "--audit-webhook-config-file=/audit-webhook/kubeconfig"},
+	} {
+		var have []string
+		for _, o := range template(t, "issuer=https://id.example.com", set) {
+			if id(o) != "Deployment credence-system/credence-apiserver" {
+				continue
+			}
+			server := as[corev1.PodSpec](t, &unstructured.Unstructured{Object: podSpec(o)}).Containers[0]
+			for _, each := range server.Args {
+				if strings.HasPrefix(each, "--audit-") {
+					have = append(have, each)
+				}
+				if strings.Contains(each, "$(POD_NAME)") && (len(server.Env) == 0 || server.Env[0].ValueFrom == nil || server.Env[0].ValueFrom.FieldRef.FieldPath != "metadata.name") {
+					t.Errorf("%s: the name of the pod is not set: %+v", set, server.Env)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s (-want +have):\n%s", set, diff)
 		}
 	}
 }

@@ -47,6 +47,7 @@ imageCredentials: {audience: https://api.example.com}
 registry: {configMap: registries, namespaces: [default]}
 profiles: {usernameTemplate: "{name}@{cluster}", clusterName: prod.example.com, driftInterval: 40s, driftPace: 2m}
 gmsa: {enforcement: Warn, annotations: true, requireUser: true}
+audit: {claim: audit, webhookSecret: collector}
 image: {registry: registry.example.com/mirror, tag: v9, pullPolicy: Always, pullSecrets: [pull]}
 keys: {rotationPeriod: 100h, publishPeriod: 30h}
 certificates: {source: existing, caBundle: AUTHORITY, injectionAnnotations: {cert-manager.io/inject-ca-from-secret: credence-system/ca}, reviewer: kube-apiserver}
@@ -187,6 +188,8 @@ backup:
 		{"monitoring.dashboards.enabled", "ConfigMap credence-keys-dashboard", "metadata: {namespace: credence-system}"},
 		{"monitoring.dashboards.labels", "ConfigMap credence-keys-dashboard", "metadata: {labels: {of: grafana, grafana_dashboard: '1'}}"},
 		{"monitoring.dashboards.annotations", "ConfigMap credence-keys-dashboard", "metadata: {annotations: {grafana_folder: Credence}}"},
+		{"audit.claim", "Deployment credence-apiserver", pod("volumes: [{persistentVolumeClaim: {claimName: audit}}], containers: [{volumeMounts: [{mountPath: /audit}]}]")},
+		{"audit.webhookSecret", "Deployment credence-apiserver", pod("volumes: [{secret: {secretName: collector}}], containers: [{volumeMounts: [{mountPath: /audit-webhook}]}]")},
 		{"monitoring.tracing.configMap", "Deployment credence-apiserver", pod("volumes: [{configMap: {name: tracing}}]")},
 
 		{"backup.enabled", "CronJob credence-backup", "metadata: {namespace: credence-system}"},

@@ -185,7 +185,14 @@ apiserver:
   - --secure-port=7443
   - --issuer={{ $v.issuer }}
   - --publish-configmap={{ $documents }}
+  {{- if $v.audit.claim }}
+  - --audit-log-path=/audit/$(POD_NAME).log
+  {{- else if not $v.audit.webhookSecret }}
   - --audit-log-path=-
+  {{- end }}
+  {{- if $v.audit.webhookSecret }}
+  - --audit-webhook-config-file=/audit-webhook/kubeconfig
+  {{- end }}
   {{- toYaml $keys | nindent 2 }}
   {{- if $v.keys.signerSocket }}
   - --key-publish-period={{ $v.keys.publishPeriod }}
@@ -412,6 +419,11 @@ certificates:
 {{- range $v.registry.namespaces }}
 {{- if or (eq . "credence-system") (hasPrefix "kube-" .) }}
 {{- fail (printf "registry.namespaces: %s: no tokens are delivered there, and its Secrets are not to be read" .) }}
+{{- end }}
+{{- end }}
+{{- range list "claim" "webhookSecret" }}
+{{- if and (index $v.audit .) (not $v.identities.enabled) }}
+{{- fail (printf "audit.%s: has no effect with identities.enabled=false: the API server of another cluster has the audit log" .) }}
 {{- end }}
 {{- end }}
 {{- if not (or $v.identities.enabled $v.workloads.enabled $v.gmsa.enabled) }}
