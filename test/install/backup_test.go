@@ -207,6 +207,9 @@ func TestBackups(t *testing.T) {
 		t.Errorf("without backups there are %v", made)
 	}
 	plain := byKind("backup.enabled=true", "backup.ring=false")
+	if plain["CronJob"] == nil || plain["Job"] == nil || plain["PersistentVolumeClaim"] == nil || plain["Role"] != nil {
+		t.Fatalf("with backups there are %v", plain)
+	}
 	first := as[batchv1.Job](t, plain["Job"])
 	if diff := cmp.Diff(as[batchv1.CronJob](t, plain["CronJob"]).Spec.JobTemplate.Spec.Template, first.Spec.Template); diff != "" {
 		t.Errorf("the first backup is another one (-scheduled +first):\n%s", diff)
@@ -216,9 +219,6 @@ func TestBackups(t *testing.T) {
 	}
 	if again := byKind("backup.enabled=true", "backup.ring=false", "image.tag=v9")["Job"].GetName(); again == first.Name {
 		t.Errorf("%s can't be changed, and would be", again)
-	}
-	if plain["CronJob"] == nil || plain["PersistentVolumeClaim"] == nil || plain["Role"] != nil {
-		t.Fatalf("with backups there are %v", plain)
 	}
 	if have := arguments(plain["CronJob"]); !slices.Equal(have, []string{"backup", "create", "/backups", "--keep=30"}) {
 		t.Errorf("arguments %v", have)
