@@ -23,6 +23,7 @@ func System() target.System {
 	return target.System{
 		Name:    "openbao",
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: []string{"address", "role"}},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
 		Errors:  refusals,
 	}

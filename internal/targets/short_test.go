@@ -23,7 +23,7 @@ func TestDeclare(t *testing.T) {
 		}
 	}
 	for short, want := range map[string]string{
-		"":                 "one of alicloud, aws, azure, gcp, generic, kubernetes",
+		"":                 "one of " + strings.Join(Types(), ", "),
 		"gce:x":            `"gce" is not a type of target system`,
 		"vault:x":          `"vault" is not a type`,
 		"aws":              "needs one",

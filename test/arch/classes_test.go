@@ -17,7 +17,7 @@ type class struct {
 
 // core decides, and needs nothing but its arguments.
 const core = `^internal/(access|accounts|admission/(facts|pods|secrets|templates)|authority|backup|boundtoken|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|drift|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|profile(/(fit|lint|username))?|` +
-	`securitycontext(/cri)?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
+	`securitycontext(/cri)?|target(/[a-z]*` + noTest + `)?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
 var logless = strings.Replace(core, "|keyring/keys", "", 1)
