@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,6 +91,7 @@ func (p *session) parseDeviceCode(body []byte) (deviceCode, error) {
 		DeviceCode string  `json:"device_code"`
 		UserCode   string  `json:"user_code"`
 		URI        string  `json:"verification_uri"`
+		URL        string  `json:"verification_url"` // Google's name for it
 		Complete   string  `json:"verification_uri_complete"`
 		ExpiresIn  seconds `json:"expires_in"`
 		Interval   seconds `json:"interval"`
@@ -104,6 +106,7 @@ func (p *session) parseDeviceCode(body []byte) (deviceCode, error) {
 	if wire.DeviceCode == "" || wire.UserCode == "" || wire.ExpiresIn <= 0 {
 		return deviceCode{}, errors.New("the answer lacks one of device_code, user_code and expires_in")
 	}
+	wire.URI = cmp.Or(wire.URI, wire.URL)
 	if err := endpointURL(issuer, "verification_uri", wire.URI); err != nil {
 		return deviceCode{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
@@ -132,8 +133,21 @@ func (p *session) logIn(ctx context.Context, request credential.Request) (creden
 	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
 }
 
-// interact lets the user log in, by browser or by code. finish shows the result.
+// interact lets the user log in, a second time if the scope for refresh tokens is refused: Keycloak and Okta list it for all clients, and
+// refuse it to some clients or users.
 func (p *session) interact(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
+	a, want, finish, err = p.prompt(ctx, terminal)
+	refused, ok := errors.AsType[*refusal](err)
+	if !ok || !slices.Contains([]string{"invalid_scope", "not_allowed"}, refused.code) || !p.document.offersOffline() {
+		return a, want, finish, err
+	}
+	terminal.Notice("%s refuses a scope, so log in without offline_access: %s", p.Issuer, refused)
+	p.document.Scopes = []string{"openid"}
+	return p.prompt(ctx, terminal)
+}
+
+// prompt lets the user log in, by browser or by code. finish shows the result.
+func (p *session) prompt(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
 	if p.Flow != settings.Device {
 		a, want, finish, err = p.byBrowser(ctx, terminal)
 		if !errors.Is(err, errNoBrowser) {
