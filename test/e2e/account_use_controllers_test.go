@@ -99,3 +99,61 @@ func TestAccountUseByControllers(t *testing.T) {
 		t.Errorf("the DaemonSet that was rolled back has image %q", image)
 	}
 }
+
+// A template that was replaced comes back to no user without the right: by no annotation, and by no old ReplicaSet. Users have credence:developer, and
+// the controllers of Kubernetes go on.
+func TestOldTemplatesStayAway(t *testing.T) {
+	inTurn(t)
+	a := newAccountUse(t, shared, "enforce")
+	dev := a.namespace + "-dev"
+	a.bind(t, a.namespace, "credence:developer", user(dev))
+	as := func(who string, args ...string) error {
+		t.Helper()
+		_, stderr, code := a.command(t, "", "kubectl", append([]string{"--as", who, "-n", a.namespace}, args...)...)
+		if code != 0 {
+			return errors.New(stderr)
+		}
+		return nil
+	}
+	manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":%s}}}`, specWith("cart"))
+	a.create(t, "deployments", manifest)
+	accounts := func(want ...string) error {
+		got := strings.Fields(a.must(t, "", "kubectl", "get", "pods", "-n", a.namespace, "-l", "app", "-o", `jsonpath={range .items[*]}{.spec.serviceAccountName}/{.spec.containers[0].image} {end}`))
+		if slices.Sort(got); !slices.Equal(got, want) {
+			return fmt.Errorf("pods of %q, want %q", got, want)
+		}
+		return nil
+	}
+	eventually(t, func() error { return accounts("cart/one") })
+	old := strings.TrimSpace(a.must(t, "", "kubectl", "get", "replicasets", "-n", a.namespace, "-o", "name"))
+	// The right is withdrawn: an admin moves the workload to another account.
+	a.must(t, "", "kubectl", "patch", "deployment", "web", "-n", a.namespace, "--type=merge", "-p", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null},"template":{"spec":{"serviceAccountName":"default","serviceAccount":"default","containers":[{"name":"c","image":"two"}]}}}}`)
+	eventually(t, func() error { return accounts("default/two") })
+	eventually(t, func() error { return as(dev, "label", "deployment", "web", "a=b", "--overwrite") })
+	for what, args := range map[string][]string{
+		"an annotation":      {"annotate", "deployment", "web", "deprecated.deployment.rollback.to=1"},
+		"an old ReplicaSet":  {"patch", old, "--type=merge", "-p", `{"metadata":{"ownerReferences":null,"labels":{"app":"other"}},"spec":{"replicas":2}}`},
+		"its scale":          {"scale", old, "--replicas=2"},
+		"its template":       {"rollout", "undo", "deployment/web"},
+		"another controller": {"patch", old, "--type=merge", "-p", `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"y","uid":"y","controller":true}]}}`},
+	} {
+		if err := as(dev, args...); err == nil || !strings.Contains(err.Error(), "credence access grant -n "+a.namespace+" -- "+dev) {
+			t.Errorf("%s: %v, want a refusal with the command that gives the right", what, err)
+		}
+	}
+	expect(t, as(dev, "scale", "deployment/web", "--replicas=2"), "scale what has one template")
+	eventually(t, func() error { return accounts("default/two", "default/two") })
+	a.must(t, "", "kubectl", "rollout", "undo", "deployment/web", "-n", a.namespace)
+	eventually(t, func() error { return accounts("cart/one", "cart/one") })
+	// A Deployment is deleted alone: the garbage collector takes the owner off its ReplicaSets.
+	expect(t, as(dev, "delete", "deployment", "web", "--cascade=orphan"), "delete a Deployment alone")
+	eventually(t, func() error {
+		if owners := a.must(t, "", "kubectl", "get", old, "-n", a.namespace, "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
+			return fmt.Errorf("%s is owned by %s", old, owners)
+		}
+		return nil
+	})
+	if err := as(dev, "scale", old, "--replicas=5"); err == nil {
+		t.Error("an old ReplicaSet without an owner grows")
+	}
+}

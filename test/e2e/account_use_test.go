@@ -171,7 +171,8 @@ func (a accountUse) want(t *testing.T, what, who string, allowed bool, code int,
 	}
 }
 
-// Each kind that makes pods: creating and changing a template is the user's, who needs the right; scaling, status and labels need none.
+// Each kind that makes pods: creating and changing a template is the user's, who needs the right. Status, labels and scaling need none, except that
+// a ReplicaSet or ReplicationController, which may have an old template, grows.
 func TestAccountUseOfEachKind(t *testing.T) {
 	inTurn(t)
 	a := newAccountUse(t, shared, "enforce")
@@ -209,10 +210,17 @@ func TestAccountUseOfEachKind(t *testing.T) {
 				code, answer := a.send(t, who, "PATCH", object, mergePatch, `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}}}`)
 				a.want(t, "a label", who, true, code, answer)
 			}
-			if slices.Contains([]string{"deployments", "statefulsets", "replicasets", "replicationcontrollers"}, w.resource) {
+			scaled := slices.Contains([]string{"deployments", "statefulsets"}, w.resource)
+			history := slices.Contains([]string{"replicasets", "replicationcontrollers"}, w.resource)
+			for _, who := range []string{a.jane, a.joe} {
 				for _, patch := range []string{object, object + "/scale"} {
-					code, answer := a.send(t, a.jane, "PATCH", patch, mergePatch, `{"spec":{"replicas":3}}`)
-					a.want(t, "scale "+patch, a.jane, true, code, answer)
+					if !scaled && !history {
+						continue
+					}
+					code, answer := a.send(t, who, "PATCH", patch, mergePatch, `{"spec":{"replicas":3}}`)
+					a.want(t, "grow "+patch, who, scaled || who == a.joe && patch == object, code, answer)
+					code, answer = a.send(t, who, "PATCH", patch, mergePatch, `{"spec":{"replicas":0}}`)
+					a.want(t, "shrink "+patch, who, true, code, answer)
 				}
 			}
 		})
@@ -262,6 +270,14 @@ func TestWaysAroundAccountUse(t *testing.T) {
 func (a accountUse) waysAround(t *testing.T) {
 	t.Helper()
 	a.create(t, "pods", podWith("cart"))
+	a.create(t, "deployments", workloads[1].with("default"))
+	owned := func(name, uid string) string {
+		return `"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"` + name + `","uid":"` + uid + `","controller":true}]`
+	}
+	web := need(a.client(t).AppsV1().Deployments(a.namespace).Get(t.Context(), "x", metav1.GetOptions{}))(t)
+	old := strings.Replace(workloads[4].with("cart"), `"name":"x"`, `"name":"x-old","labels":{"app":"x"},`+owned("x", string(web.UID)), 1)
+	a.create(t, "replicasets", strings.Replace(old, `"selector"`, `"replicas":0,"selector"`, 1))
+	const rollback = `{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"1"}}}`
 	a.create(t, "secrets", `{"metadata":{"name":"sa-token.cart","annotations":{"kubernetes.io/service-account.name":"cart"}},"type":"kubernetes.io/service-account-token"}`)
 	a.create(t, "secrets", `{"metadata":{"name":"sa-token.default","annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`)
 	container := func(more string) string {
@@ -269,7 +285,7 @@ func (a accountUse) waysAround(t *testing.T) {
 	}
 	revision := func(data string) string { return `{"metadata":{"name":"r"},"revision":1,"data":` + data + `}` }
 	foreign := "holds the token of another service account"
-	noName := "may not use service account * of namespace " + a.namespace + "; an admin of the namespace gives the right by: credence access grant -n " + a.namespace + " -- " + a.jane + " '*'"
+	noName := "credence access grant -n " + a.namespace + " -- " + a.jane + " '*'"
 	command := "credence access grant -n " + a.namespace + " -- " + a.jane + " cart"
 	for name, try := range map[string]struct{ method, resource, contentType, body, words string }{
 		"a pod with the deprecated field":      {"POST", "pods", jsonBody, `{"metadata":{"name":"q"},"spec":{"serviceAccount":"cart","containers":[{"name":"c","image":"i"}]}}`, command},
@@ -303,6 +319,12 @@ func (a accountUse) waysAround(t *testing.T) {
 		"a revision that takes the spec away":  {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"delete"}}}`), noName},
 		"a Secret of an account in a shell":    {"POST", "secrets", jsonBody, `{"metadata":{"name":"sa-token.x","annotations":{"kubernetes.io/service-account.name":"x; touch /tmp/owned"}},"type":"kubernetes.io/service-account-token"}`, a.jane + " 'x; touch /tmp/owned'"},
 		"a revision of metadata alone":         {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`), noName},
+		"a rollback by annotation":             {"PATCH", "deployments/x", mergePatch, rollback, noName},
+		"a deployment that rolls back":         {"POST", "deployments", jsonBody, strings.Replace(workloads[1].with("default"), `"name":"x"`, `"name":"q",`+rollback[len(`{"metadata":{`):len(rollback)-2], 1), noName},
+		"an old template that grows":           {"PATCH", "replicasets/x-old", mergePatch, `{"spec":{"replicas":1}}`, command},
+		"an old template by its scale":         {"PATCH", "replicasets/x-old/scale", mergePatch, `{"spec":{"replicas":1}}`, noName},
+		"an old template without its owner":    {"PATCH", "replicasets/x-old", mergePatch, `{"metadata":{"ownerReferences":null,"labels":{"app":"other"}}}`, command},
+		"an old template of another owner":     {"PATCH", "replicasets/x-old", mergePatch, `{"metadata":{` + owned("y", "y") + `}}`, command},
 	} {
 		code, answer := a.send(t, a.jane, try.method, try.resource, try.contentType, try.body)
 		if code != http.StatusForbidden && code != http.StatusUnprocessableEntity || !strings.Contains(answer, try.words) {
@@ -310,17 +332,23 @@ func (a accountUse) waysAround(t *testing.T) {
 		}
 	}
 	for name, try := range map[string]struct {
-		user, resource, body string
-		groups               []string
+		user, method, resource, body string
+		groups                       []string
 	}{
 		"her own pods":                     {user: a.jane, resource: "pods", body: `{"metadata":{"name":"q"},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","secret":{"secretName":"sa-token.default"}}]}}`},
 		"her own token":                    {user: a.jane, resource: "serviceaccounts/default/token", body: `{"spec":{}}`},
 		"a revision of the account":        {user: a.jane, resource: "controllerrevisions", body: revision(`{"spec":{"template":{"$patch":"replace","spec":{"containers":[]}}}}`)},
 		"a revision that has no template":  {user: a.jane, resource: "controllerrevisions", body: revision(`{"state":1}`)},
+		"the garbage collector":            {user: "system:serviceaccount:kube-system:generic-garbage-collector", method: "PATCH", resource: "replicasets/x-old", body: `{"metadata":{"ownerReferences":null}}`, groups: []string{"system:serviceaccounts"}},
+		"a roll-out":                       {user: "system:serviceaccount:kube-system:deployment-controller", method: "PATCH", resource: "replicasets/x-old", body: `{"spec":{"replicas":3}}`, groups: []string{"system:serviceaccounts"}},
 		"a controller of Kubernetes":       {user: "system:serviceaccount:kube-system:replicaset-controller", resource: "pods", body: podWith("cart"), groups: []string{"system:serviceaccounts"}},
 		"the revisions of its controllers": {user: "system:serviceaccount:kube-system:statefulset-controller", resource: "controllerrevisions", body: revision(`{"spec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), groups: []string{"system:serviceaccounts"}},
 	} {
-		if code, answer := a.sendAs(t, a.as(t, try.user, try.groups...), "POST", try.resource, jsonBody, strings.Replace(try.body, `"name":"p"`, `"name":"of-controller"`, 1)); code >= 300 {
+		contentType := mergePatch
+		if try.method == "" {
+			try.method, contentType = "POST", jsonBody
+		}
+		if code, answer := a.sendAs(t, a.as(t, try.user, try.groups...), try.method, try.resource, contentType, strings.Replace(try.body, `"name":"p"`, `"name":"of-controller"`, 1)); code >= 300 {
 			t.Errorf("%s: refused: %d %s", name, code, answer)
 		}
 	}

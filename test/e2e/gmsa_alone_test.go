@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 )
 
@@ -209,7 +210,7 @@ func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec 
 // and not by naming a controller as its maker.
 func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(string) string) {
 	everything := rbacv1.PolicyRule{APIGroups: []string{"", "apps", "batch"}, Verbs: []string{"*"},
-		Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers"}}
+		Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets", "replicasets/scale", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers"}}
 	use := rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: []string{spec("mine")}, Verbs: []string{"use"}}
 	for _, name := range []string{"jane", "joe"} {
 		p.grant(t, namespace, user(name), everything)
@@ -242,6 +243,12 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "iis"}}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: pod.Spec}}}
 	_, err := jane.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{})
 	refusedWith(t, "a workload that names an owner", err, 403, `user "jane"`)
+	plain := replicas.DeepCopy()
+	plain.Name, plain.OwnerReferences, plain.Spec.Replicas, plain.Spec.Template.Spec = "plain", nil, ptr.To[int32](0), windowsPod(nil).Spec
+	need(jane.AppsV1().ReplicaSets(namespace).Create(t.Context(), plain, metav1.CreateOptions{}))(t)
+	need(jane.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "plain"}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "plain"}}, Spec: windowsPod(nil).Spec}}}, metav1.CreateOptions{}))(t)
 	replicas.OwnerReferences = nil
 	need(joe.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{}))(t)
 	eventually(t, func() error {
@@ -253,6 +260,16 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	})
 	refusedWith(t, "another image for that account", errOf(jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`), metav1.PatchOptions{})), 403, `user "jane"`)
 	expect(t, errOf(jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})), "what does not touch the template")
+	for _, subresource := range [][]string{nil, {"scale"}} {
+		grow := func(client kubernetes.Interface, name string) error {
+			return errOf(client.AppsV1().ReplicaSets(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresource...))
+		}
+		refusedWith(t, fmt.Sprintf("an old template that grows, by %q", subresource), grow(jane, "iis"), 403, `user "jane"`)
+		expect(t, grow(joe, "iis"), "the same by a user with the right")
+		expect(t, grow(jane, "plain"), "one without an account that grows")
+	}
+	rollback := []byte(`{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"1"}}}`)
+	refusedWith(t, "a rollback by annotation", errOf(jane.AppsV1().Deployments(namespace).Patch(t.Context(), "plain", types.MergePatchType, rollback, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})), 403, "user jane may not use all of them")
 	running := need(joe.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	refusedWith(t, "another image for a pod that runs", errOf(jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"janes"}]}}`), metav1.PatchOptions{})), 403, `user "jane"`)
 	if _, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {

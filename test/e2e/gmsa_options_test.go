@@ -31,7 +31,7 @@ func TestPlaneOptionsOfAccounts(t *testing.T) {
 	configurations := func() []string {
 		return strings.Fields(p.must(t, "", "kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,validatingadmissionpolicies", "-o", "name"))
 	}
-	optional := []string{"credence-gmsa-require-user", "zz-credence-gmsa-annotations", "credence-gmsa-annotations", "credence:webhook:review-paths", "credence-review-paths"}
+	optional := []string{"credence-gmsa-require-user", "zz-credence-gmsa-annotations", "credence-gmsa-annotations", "credence:webhook:review-paths", "credence-review-paths", "credence:webhook:workloads"}
 	has := func(name string) bool {
 		return slices.ContainsFunc(configurations(), func(found string) bool { return strings.HasSuffix(found, "/"+name) })
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ type workload struct {
 	Kind     string            `json:"kind"`
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
+		Replicas    int32                  `json:"replicas"` // absent only from a Scale of 0
 		Template    corev1.PodTemplateSpec `json:"template"`
 		JobTemplate struct {
 			Spec struct {
@@ -89,6 +91,30 @@ func Changed(object, old []byte) (*Workload, error) {
 	pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, defaultAccount)
 	name := cmp.Or(now.Metadata.Name, now.Metadata.GenerateName)
 	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Path: now.path(), Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
+}
+
+// Revived reports whether a change brings an old template back without writing it: a Deployment has its controller roll back, or a ReplicaSet or
+// ReplicationController, or its Scale, grows or loses the controller that keeps it small. It returns an error for JSON that is not a workload.
+func Revived(object, old []byte) (rollback, grown bool, err error) {
+	now, err := decode(object)
+	if err != nil {
+		return false, false, err
+	}
+	before := &workload{}
+	if len(old) > 0 {
+		if before, err = decode(old); err != nil {
+			return false, false, err
+		}
+	}
+	switch now.Kind {
+	case "Deployment":
+		to := now.Metadata.Annotations[appsv1.DeprecatedRollbackTo]
+		return to != "" && to != before.Metadata.Annotations[appsv1.DeprecatedRollbackTo], false, nil
+	case "ReplicaSet", "ReplicationController", "Scale":
+		was, is := metav1.GetControllerOfNoCopy(&before.Metadata), metav1.GetControllerOfNoCopy(&now.Metadata)
+		return false, now.Spec.Replicas > before.Spec.Replicas || was != nil && (is == nil || is.UID != was.UID), nil
+	}
+	return false, false, nil
 }
 
 func decode(object []byte) (*workload, error) {

@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -59,5 +60,43 @@ func TestWarnings(t *testing.T) {
 	got := w.Warnings(pods.Result{Denial: &pods.Denial{Message: "why"}})
 	if want := []string{"pods of Job fruit will be refused: why"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestRevived(t *testing.T) {
+	object := func(kind, metadata string, replicas int) []byte {
+		return fmt.Appendf(nil, `{"kind":%q,"metadata":{"name":"x"%s},"spec":{"replicas":%d}}`, kind, metadata, replicas)
+	}
+	owner := func(uid string) string {
+		return `,"ownerReferences":[{"kind":"Deployment","name":"d","uid":"` + uid + `","controller":true}]`
+	}
+	rollback := func(to string) string { return `,"annotations":{"deprecated.deployment.rollback.to":"` + to + `"}` }
+	for name, c := range map[string]struct {
+		object, old     []byte
+		rollback, grown bool
+	}{
+		"a rollback":                {object("Deployment", rollback("1"), 1), object("Deployment", "", 1), true, false},
+		"another rollback":          {object("Deployment", rollback("2"), 1), object("Deployment", rollback("1"), 1), true, false},
+		"a new one that rolls back": {object("Deployment", rollback("1"), 1), nil, true, false},
+		"the same annotation":       {object("Deployment", rollback("1"), 2), object("Deployment", rollback("1"), 1), false, false},
+		"an annotation taken off":   {object("Deployment", "", 2), object("Deployment", rollback("1"), 1), false, false},
+		"a Deployment grows":        {object("Deployment", "", 2), object("Deployment", "", 1), false, false},
+		"a StatefulSet grows":       {object("StatefulSet", "", 2), object("StatefulSet", "", 1), false, false},
+		"a ReplicaSet grows":        {object("ReplicaSet", "", 2), object("ReplicaSet", "", 1), false, true},
+		"a ReplicaSet shrinks":      {object("ReplicaSet", "", 1), object("ReplicaSet", "", 2), false, false},
+		"a scale from zero":         {object("Scale", "", 1), []byte(`{"kind":"Scale","spec":{}}`), false, true},
+		"a controller lost":         {object("ReplicationController", "", 1), object("ReplicationController", owner("a"), 1), false, true},
+		"another controller":        {object("ReplicaSet", owner("b"), 1), object("ReplicaSet", owner("a"), 1), false, true},
+		"adopted":                   {object("ReplicaSet", owner("a"), 1), object("ReplicaSet", "", 1), false, false},
+	} {
+		rollback, grown, err := templates.Revived(c.object, c.old)
+		if err != nil || rollback != c.rollback || grown != c.grown {
+			t.Errorf("%s: %t, %t, %v, want %t, %t", name, rollback, grown, err, c.rollback, c.grown)
+		}
+	}
+	for _, bad := range [][2]string{{"[]", "{}"}, {"{}", "[]"}} {
+		if _, _, err := templates.Revived([]byte(bad[0]), []byte(bad[1])); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
 	}
 }

@@ -69,6 +69,19 @@ func (l *liveProfiles) Template(ctx context.Context, name string) (*accounts.Sec
 	})
 }
 
+// LiveWorkloads reads ReplicaSets and ReplicationControllers, each time.
+func LiveWorkloads(client kubernetes.Interface) Workloads { return liveWorkloads{client} }
+
+type liveWorkloads struct{ client kubernetes.Interface }
+
+func (l liveWorkloads) Get(ctx context.Context, resource, namespace, name string) ([]byte, error) {
+	client := l.client.AppsV1().RESTClient()
+	if resource == "replicationcontrollers" {
+		client = l.client.CoreV1().RESTClient()
+	}
+	return client.Get().SetHeader("Accept", runtime.ContentTypeJSON).Namespace(namespace).Resource(resource).Name(name).Do(ctx).Raw()
+}
+
 // LiveRuntimeClasses reads RuntimeClasses likewise.
 func LiveRuntimeClasses(client kubernetes.Interface) RuntimeClasses {
 	return &live[*nodev1.RuntimeClass]{get: client.NodeV1().RuntimeClasses().Get}

@@ -49,6 +49,7 @@ type cluster struct {
 	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
 	gmsa       webhook.GMSA
 	pods       []corev1.Pod
+	workload   string          // as the API has it; empty: none
 	reads      atomic.Int64    // of specs
 	allowed    map[string]bool // user/identity
 	outages    map[string]error
@@ -78,7 +79,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Quotas: limits{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, Pods: listed{c}, CredentialSpecs: specs{c}, Workloads: stored{c}, GMSA: c.gmsa, Quotas: limits{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -151,6 +152,15 @@ func (l limits) Review(_ context.Context, spec identityv1alpha1.QuotaReviewSpec)
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, spec)
 	return &identityv1alpha1.QuotaReviewStatus{Allowed: l.exceeded == "", Refused: l.exceeded}, l.outages["quotareviews"]
+}
+
+type stored struct{ *cluster }
+
+func (s stored) Get(_ context.Context, resource, _, name string) ([]byte, error) {
+	if s.workload == "" {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+	}
+	return []byte(s.workload), nil
 }
 
 type specs struct{ *cluster }

@@ -29,13 +29,14 @@ type GMSA struct {
 // managedAccounts decides about group managed service accounts, with what is known now.
 type managedAccounts struct {
 	GMSA
-	specs  CredentialSpecs
-	reads  liveread.Reads[string, gmsa.Spec]
-	rights *authority.Live
+	workloads Workloads
+	specs     CredentialSpecs
+	reads     liveread.Reads[string, gmsa.Spec]
+	rights    *authority.Live
 }
 
 func newManagedAccounts(needs Needs, rights *authority.Live) *managedAccounts {
-	return &managedAccounts{GMSA: needs.GMSA, specs: needs.CredentialSpecs, rights: rights}
+	return &managedAccounts{GMSA: needs.GMSA, specs: needs.CredentialSpecs, workloads: needs.Workloads, rights: rights}
 }
 
 // read is the current object of a name.

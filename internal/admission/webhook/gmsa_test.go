@@ -364,3 +364,37 @@ func TestReviewsAreAnsweredAsTheyAreAsked(t *testing.T) {
 		t.Errorf("8 MiB: HTTP %d", w.Code)
 	}
 }
+
+// A template that was admitted once, and comes back without being written, needs the right as a written one does.
+func TestOldTemplatesNeedTheRight(t *testing.T) {
+	object := func(kind string, replicas int, pod string) string {
+		return fmt.Sprintf(`{"kind":%q,"metadata":{"name":"d"},"spec":{"replicas":%d,"template":%s}}`, kind, replicas, pod)
+	}
+	const rollback = `{"kind":"Deployment","metadata":{"name":"d","annotations":{"deprecated.deployment.rollback.to":"1"}},"spec":{"template":{}}}`
+	old, plain := windowsPod("webapp1", ""), windowsPod("", "")
+	for name, test := range map[string]struct {
+		resource, sub, before, after, stored, user string
+		want                                       string // no want: admitted
+	}{
+		"an old ReplicaSet grows":        {resource: "replicasets", before: object("ReplicaSet", 0, old), after: object("ReplicaSet", 1, old), user: "jane", want: `user "jane"`},
+		"by a user with the right":       {resource: "replicasets", before: object("ReplicaSet", 0, old), after: object("ReplicaSet", 1, old), user: "joe"},
+		"by a controller":                {resource: "replicasets", before: object("ReplicaSet", 0, old), after: object("ReplicaSet", 1, old), user: "rs"},
+		"one without an account":         {resource: "replicasets", before: object("ReplicaSet", 0, plain), after: object("ReplicaSet", 1, plain), user: "jane"},
+		"one that shrinks":               {resource: "replicasets", before: object("ReplicaSet", 2, old), after: object("ReplicaSet", 1, old), user: "jane"},
+		"by its scale":                   {resource: "replicasets", sub: "scale", before: `{"kind":"Scale","spec":{}}`, after: `{"kind":"Scale","spec":{"replicas":2}}`, stored: object("ReplicaSet", 0, old), user: "jane", want: `user "jane"`},
+		"by its scale, without account":  {resource: "replicasets", sub: "scale", before: `{"kind":"Scale","spec":{}}`, after: `{"kind":"Scale","spec":{"replicas":2}}`, stored: object("ReplicaSet", 0, plain), user: "jane"},
+		"a scale that can't be read":     {resource: "replicasets", sub: "scale", before: `{"kind":"Scale","spec":{}}`, after: `{"kind":"Scale","spec":{"replicas":2}}`, user: "jane", want: "read the template of replicasets orchard/picker"},
+		"a scale that shrinks":           {resource: "replicasets", sub: "scale", before: `{"kind":"Scale","spec":{"replicas":2}}`, after: `{"kind":"Scale","spec":{}}`, user: "jane"},
+		"an annotation":                  {resource: "deployments", before: object("Deployment", 1, plain), after: rollback, user: "jane", want: "user jane may not use all of them"},
+		"an annotation, by a controller": {resource: "deployments", before: object("Deployment", 1, plain), after: rollback, user: "rs"},
+	} {
+		c := gmsaCluster()
+		c.gmsa = webhook.GMSA{RequireUser: true, Controllers: []string{"rs"}}
+		c.allowed["joe/webapp1@orchard"] = true
+		c.workload = test.stored
+		got := ask(t, c.handler(), webhook.GMSATemplatesPath, sent{resource: test.resource, sub: test.sub, operation: admissionv1.Update, user: test.user, object: test.after, old: test.before})
+		if got.Allowed != (test.want == "") || !got.Allowed && !strings.Contains(got.Result.Message, test.want) {
+			t.Errorf("%s: %+v, want %q", name, got.Result, test.want)
+		}
+	}
+}

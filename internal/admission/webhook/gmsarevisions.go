@@ -23,6 +23,11 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 		references := gmsa.Under("data.spec.template.", gmsa.References(pod, a.Annotations))
 		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Name, UserReferences: references})
 	}
+	return a.all(ctx, r, "data.spec.template of a ControllerRevision is merged into the template of a workload", "change the template of the workload instead")
+}
+
+// all refuses a request whose template is not known, unless its user may use every GMSACredentialSpec.
+func (a *managedAccounts) all(ctx context.Context, r *request[json.RawMessage], what, instead string) (answer, error) {
 	all, err := a.rights.Ask(ctx, authority.Use(r.UserInfo, authority.GMSACredentialSpecs, r.Namespace, ""))
 	if err != nil || all.Allowed {
 		return answer{}, err
@@ -31,8 +36,8 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 	if detail != "" {
 		detail = " (" + detail + ")"
 	}
-	return refused(decision.Forbidden("data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
-		r.UserInfo.Name + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
+	return refused(decision.Forbidden(what + ", which may have any GMSACredentialSpec: user " + r.UserInfo.Name +
+		" may not use all of them in namespace " + r.Namespace + detail + ": " + instead)), nil
 }
 
 // mayHoldTemplate reports whether a revision has a pod template for a reader that ignores the case of field names. Revisions of

@@ -53,6 +53,11 @@ type CredentialSpecs interface {
 	Read(ctx context.Context, name string) (gmsa.Spec, error)
 }
 
+// Workloads reads a ReplicaSet or ReplicationController as JSON, by its resource.
+type Workloads interface {
+	Get(ctx context.Context, resource, namespace, name string) ([]byte, error)
+}
+
 // Needs are what a Webhook works with; all are required but Recorder, GMSA and Delivery, and CredentialSpecs, without which no review about accounts
 // of Active Directory is answered.
 type Needs struct {
@@ -66,8 +71,10 @@ type Needs struct {
 	Pods            Pods
 	Authorizer      authority.Reviewer
 	CredentialSpecs CredentialSpecs
-	GMSA            GMSA
-	Quotas          Quotas
+	// Workloads is needed where GMSA.RequireUser is set.
+	Workloads Workloads
+	GMSA      GMSA
+	Quotas    Quotas
 	// Adapters finds the adapter of a type of target system.
 	Adapters func(targetType string) target.Adapter
 	// Agent is the user that writes the Secrets of pods.

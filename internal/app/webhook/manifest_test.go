@@ -87,7 +87,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"revisions.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"controllerrevisions"}},
 		"credentialspecs.gmsa.credence.dev":        {webhook.CredentialSpecsPath, admissionregistrationv1.Fail, nil, nil, []string{"gmsacredentialspecs"}},
 		"programs.gmsa-require-user.credence.dev":  {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"templates.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"templates.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "replicationcontrollers/scale", "deployments", "statefulsets", "daemonsets", "replicasets", "replicasets/scale", "jobs", "cronjobs"}},
 		"templates.gmsa.credence.dev":              {webhook.GMSATemplatesPath, admissionregistrationv1.Ignore, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 	} {
 		h, found := hooks[name]

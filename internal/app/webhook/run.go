@@ -80,6 +80,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		Profiles:        profiles,
 		Quotas:          quotas,
+		Workloads:       webhook.LiveWorkloads(clusters.workload),
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Namespaces:      webhook.LiveNamespaces(clusters.workload),
 		Delivery:        c.Delivery,
