@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +161,26 @@ func TestPrograms(t *testing.T) {
 	found := &Diagnosis{}
 	examination().checkPrograms(t.Context(), found, "identity-", open(t, deny("list", "leases")))
 	expect(t, found, "skipped: you may not list leases in namespace credence-system")
+}
+
+// Each program with metrics is checked, and no other.
+func TestEveryProgramIsChecked(t *testing.T) {
+	document, err := os.ReadFile("../../docs/reference/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs, checked []string
+	for _, job := range regexp.MustCompile("(?m)^\\| `credence-([a-z]+)` \\|").FindAllStringSubmatch(string(document), -1) {
+		jobs = append(jobs, job[1])
+	}
+	for _, p := range programs {
+		checked = append(checked, p.name)
+	}
+	slices.Sort(jobs)
+	slices.Sort(checked)
+	if diff := cmp.Diff(jobs, checked); diff != "" {
+		t.Errorf("(-jobs +checked):\n%s", diff)
+	}
 }
 
 // Only a pod shows whether the webhook answers. A pod that is refused for another reason shows nothing.

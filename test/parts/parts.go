@@ -66,6 +66,7 @@ var tiers = map[string][]part{
 			"./internal/discovery/... ./internal/externalsigner/... ./internal/keyring/... ./internal/admission/..."},
 		{name: "load", lane: 1, command: "for i in {1..8}; do timeout 1h bash -c 'while :; do :; done' & done; wait || true"},
 		{name: "a hundred killed pods", tests: true, lane: 2, command: "-timeout 60m -run '^TestNodeGuard$' ./test/e2e", env: []string{"CREDENCE_KILLED_PODS=100"}},
+		{name: "all faults of parts", tests: true, lane: 2, command: "-timeout 60m -run '^TestPlaneDoctorNamesBrokenParts$' ./test/e2e", env: []string{"CREDENCE_PART_FAULTS=all"}},
 		{name: "broken guards", lane: 2, command: "hack/guards/run.sh"},
 	},
 }
