@@ -30,9 +30,9 @@ import (
 // checkIdentities reads the identities and where they are, and holds each to what its target system takes.
 func (d *Examination) checkIdentities(ctx context.Context, found *Diagnosis, both cluster.Both, where Selection) *inventory.Report {
 	home, names := where.Home, where.Names
-	known, err := inventory.Read(ctx, both, where.Namespace, names, home)
+	known, err := inventory.Read(ctx, both, where.Namespace, names, "", home)
 	if apierrors.IsForbidden(err) && where.Namespace == "" {
-		if known, err = inventory.Read(ctx, both, home, names, home); err == nil {
+		if known, err = inventory.Read(ctx, both, home, names, "", home); err == nil {
 			known.Note(fmt.Sprintf("only the identities of namespace %s were looked at: you may not list those of all namespaces", home))
 		}
 	}

@@ -63,7 +63,7 @@ func (i *Identity) Gone() bool {
 
 // Read reads identities and where they are delivered: those that are named, or all of a namespace, or of all namespaces
 // where it is empty. Objects that the user may not read are left out, with a note.
-func Read(ctx context.Context, c cluster.Both, namespace string, names []string, home string) (*Report, error) {
+func Read(ctx context.Context, c cluster.Both, namespace string, names []string, labels, home string) (*Report, error) {
 	f := &Report{Identities: []*Identity{}}
 	byName := map[types.NamespacedName]*Identity{}
 	add := func(wi *v1alpha1.WorkloadIdentity) {
@@ -78,11 +78,11 @@ func Read(ctx context.Context, c cluster.Both, namespace string, names []string,
 		f.Identities = append(f.Identities, i)
 		byName[types.NamespacedName{Namespace: wi.Namespace, Name: wi.Name}] = i
 	}
-	if err := readIdentities(ctx, c.Identity, namespace, names, add); err != nil {
+	if err := readIdentities(ctx, c.Identity, namespace, names, labels, add); err != nil {
 		return nil, err
 	}
 	wanted := func(identity types.NamespacedName) bool {
-		return byName[identity] != nil || len(names) == 0 && (namespace == "" || identity.Namespace == namespace)
+		return byName[identity] != nil || len(names) == 0 && labels == "" && (namespace == "" || identity.Namespace == namespace)
 	}
 	bySecret := map[types.NamespacedName]*Delivery{}
 	ownerOf := func(identity types.NamespacedName) *Identity {
@@ -133,7 +133,7 @@ func Read(ctx context.Context, c cluster.Both, namespace string, names []string,
 	return f, nil
 }
 
-func readIdentities(ctx context.Context, from *cluster.API, namespace string, names []string, add func(*v1alpha1.WorkloadIdentity)) error {
+func readIdentities(ctx context.Context, from *cluster.API, namespace string, names []string, labels string, add func(*v1alpha1.WorkloadIdentity)) error {
 	for _, name := range names {
 		wi, err := from.Identity(ctx, namespace, name)
 		if err != nil {
@@ -144,7 +144,9 @@ func readIdentities(ctx context.Context, from *cluster.API, namespace string, na
 	if len(names) > 0 {
 		return nil
 	}
-	return cluster.Each(ctx, from, cluster.Identities(namespace), add)
+	where := cluster.Identities(namespace)
+	where.Labels = labels
+	return cluster.Each(ctx, from, where, add)
 }
 
 // Note adds what could not be looked at, once.

@@ -74,7 +74,7 @@ func TestSurveyKeepsNoSecrets(t *testing.T) {
 	defer server.Close()
 	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	before := inUse()
-	found := testkit.Need(Read(t.Context(), cluster.Both{Identity: api, Workload: api}, "", nil, "team"))(t)
+	found := testkit.Need(Read(t.Context(), cluster.Both{Identity: api, Workload: api}, "", nil, "", "team"))(t)
 	held := inUse() - before
 	if n := len(found.Identities[0].Deliveries); n != manyTokens {
 		t.Fatalf("%d deliveries, want %d", n, manyTokens)

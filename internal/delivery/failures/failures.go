@@ -132,7 +132,7 @@ func Forbidden(identity types.NamespacedName, err error) string {
 	case AgentUnauthorized:
 		return Unauthorized(identity.Namespace, fmt.Errorf("no token of WorkloadIdentity %s: %w", identity, err))
 	case AgentForbidden:
-		return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
+		return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; a cluster admin sets the namespace up with: credence enable %s; where identities are in another cluster, give the agent's user the role credence:agent:identities there",
 			identity, err, identity.Namespace)
 	}
 	return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)

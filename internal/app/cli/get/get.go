@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -24,8 +26,8 @@ type get struct {
 	*screen.Terminal
 	connection *connection.Flags
 
-	all                        bool
-	output, identityKubeconfig string
+	all, noHeaders                       bool
+	output, selector, identityKubeconfig string
 }
 
 // New is "get".
@@ -67,7 +69,9 @@ one cluster into another, --kubeconfig is the cluster of the workloads, and
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
 	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "List the identities of all namespaces")
-	command.Output(cmd, &g.output, "What to print: table, wide, json or yaml", "table", "wide", "json", "yaml")
+	command.Output(cmd, &g.output, "What to print: table, wide, name, json or yaml", "table", "wide", "name", "json", "yaml")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "List the identities alone whose labels match this selector, such as team=a,tier!=test")
+	cmd.Flags().BoolVar(&g.noHeaders, "no-headers", false, "Print no header line")
 	cmd.Flags().StringVar(&g.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
@@ -79,6 +83,9 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	if g.all && len(names) > 0 {
 		return command.Usage(cmd, "-A lists the identities of all namespaces, and takes no names of one")
 	}
+	if _, err := labels.Parse(g.selector); err != nil || g.selector != "" && len(names) > 0 {
+		return command.Usage(cmd, "-l takes a selector of labels such as team=a, and no names beside it")
+	}
 	namespace, home, err := g.connection.Scope(cmd, g.all)
 	if err != nil {
 		return err
@@ -88,7 +95,7 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	stop := g.WaitingFor("the API server " + both.Workload.Host)
-	found, err := inventory.Read(cmd.Context(), both, namespace, names, home)
+	found, err := inventory.Read(cmd.Context(), both, namespace, names, g.selector, home)
 	stop()
 	if err != nil {
 		request := connection.Request{Namespace: namespace, All: g.all, Program: cmd.Root().DisplayName(), TokenFile: both.Identity.TokenFile}
@@ -117,6 +124,12 @@ func (g *get) print(found *inventory.Report, namespace, command string) error {
 		_, err := io.WriteString(g.ErrOut, text)
 		return err
 	}
+	if g.output == "name" {
+		for _, identity := range found.Identities {
+			fmt.Fprintf(g.Out, "workloadidentity.%s/%s\n", v1alpha1.GroupName, identity.Name)
+		}
+		return nil
+	}
 	return g.printTable(found)
 }
 
@@ -138,6 +151,9 @@ func (g *get) printTable(found *inventory.Report) error {
 		for _, d := range deliveries {
 			rows = append(rows, g.row(found, identity, d, wide))
 		}
+	}
+	if g.noHeaders {
+		rows = rows[1:]
 	}
 	return screen.Table(g.Out, rows...)
 }

@@ -107,6 +107,7 @@ func (r *renew) run(cmd *cobra.Command, args []string) error {
 	} else if err != nil {
 		return request.ObjectFailure("request new tokens", err)
 	}
+	r.reasons(cmd.Context(), both.Workload, result)
 	return r.report(result)
 }
 

@@ -1,13 +1,18 @@
 package renew
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/inventory"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -40,11 +45,27 @@ type Secret struct {
 	Name      string `json:"name"`
 	// Renewed is true if it has another token than before.
 	Renewed bool `json:"renewed"`
+	// LastFailure is the newest Warning on a Secret that was not renewed, where the user may read Events.
+	LastFailure *inventory.Warning `json:"lastFailure,omitempty"`
 }
 
 // done reports whether all is seen, and renewed.
 func (result *Result) done() bool {
 	return !result.Elsewhere && !result.Refused && len(result.Secrets) > 0 && !slices.ContainsFunc(result.Secrets, func(s Secret) bool { return !s.Renewed })
+}
+
+// reasons finds out why Secrets have no new token.
+func (r *renew) reasons(ctx context.Context, workload *cluster.API, result *Result) {
+	for i := range result.Secrets {
+		secret := &result.Secrets[i]
+		if r.timeout == 0 || secret.Renewed {
+			continue
+		}
+		about := cluster.Listing{Namespace: secret.Namespace, Resource: "events", Fields: "type=Warning,involvedObject.kind=Secret,involvedObject.name=" + secret.Name}
+		if err := cluster.Each(ctx, workload, about, func(e *corev1.Event) { secret.LastFailure = inventory.Newer(secret.LastFailure, e) }); err != nil {
+			result.Notes = append(result.Notes, fmt.Sprintf("why Secret %s/%s has no new token is not seen: %v", secret.Namespace, secret.Name, err))
+		}
+	}
 }
 
 // report prints a result.
@@ -69,7 +90,7 @@ func (r *renew) report(result *Result) error {
 	case r.timeout > 0 && slices.ContainsFunc(result.Secrets, func(s Secret) bool { return !s.Renewed }):
 		return &command.Failure{
 			Line: fmt.Sprintf("error: not every Secret has a new token within %s", r.timeout),
-			Hint: "the request stays. Events on the Secret have the reason; asking again within seconds takes longer each time", Code: command.ExitOutage,
+			Hint: "the request stays; asking again within seconds takes longer each time", Code: command.ExitOutage,
 		}
 	}
 	return nil
@@ -89,6 +110,9 @@ func (result *Result) text() string {
 		what := requested
 		if secret.Renewed {
 			what = renewed
+		}
+		if secret.LastFailure != nil {
+			secret.Name += ": " + secret.LastFailure.Reason + ": " + secret.LastFailure.Message
 		}
 		fmt.Fprintf(&text, "  %-9s Secret %s/%s\n", what, wording.OneLine(secret.Namespace), wording.OneLine(secret.Name))
 	}
