@@ -86,7 +86,11 @@ func checkLimits(found *Diagnosis, identity *inventory.Identity) {
 	}
 	config, problems := adapter.Parse(identity.Config, field.NewPath("spec", "targetSystem", "providerConfig"))
 	if len(problems) > 0 {
-		found.add("identities", Fail, fmt.Sprintf("a user who may update identities there runs: kubectl edit workloadidentity %s -n %s", identity.Name, identity.Namespace), "%s: %v", name, problems.ToAggregate())
+		verdict := Fail
+		if len(identity.Config) == 0 {
+			verdict = Warn // the API takes it with a warning, and tokens are issued
+		}
+		found.add("identities", verdict, fmt.Sprintf("a user who may update identities there runs: kubectl edit workloadidentity %s -n %s", identity.Name, identity.Namespace), "%s: %v", name, problems.ToAggregate())
 		return
 	}
 	if expected := config.Audiences(); len(expected) > 0 && !slices.ContainsFunc(expected, func(a string) bool { return slices.Contains(identity.Audiences, a) }) {
