@@ -384,3 +384,31 @@ func TestBindingStaysWhileUsedElsewhere(t *testing.T) {
 	shared.must(t, "", "kubectl", "-n", namespace, "wait", "cb/used", "--for=delete", "--timeout=5m")
 	shared.must(t, "", "kubectl", "delete", "namespace", namespace, "--timeout=5m")
 }
+
+// A binding that was applied by the client is switched by a server-side apply of the other reference, and back.
+func TestBindingSwitchedByApply(t *testing.T) {
+	t.Parallel()
+	namespace := shared.namespace(t)
+	shared.create(t, namespace, "cloud", "aws", "a")
+	const identity, secret = `,"workloadIdentityRef":{"name":"cloud"}`, `,"secretRef":{"name":"static"}`
+	apply := func(reference string, flags ...string) {
+		t.Helper()
+		shared.must(t, bindingJSON("switched", reference), "kubectl", append([]string{"-n", namespace, "apply", "-f", "-"}, flags...)...)
+	}
+	want := func(want string) {
+		t.Helper()
+		if out := shared.must(t, "", "kubectl", "-n", namespace, "get", "cb", "switched", "-o", "jsonpath={.secretRef.name},{.workloadIdentityRef.name}"); out != want {
+			t.Errorf("the binding refers to %s, want %s", out, want)
+		}
+	}
+	apply(secret)
+	want("static,")
+	apply(identity, "--server-side", "--force-conflicts")
+	want(",cloud")
+	apply(secret, "--server-side")
+	want("static,")
+	both := bindingJSON("switched", secret+identity)
+	if _, stderr, code := shared.command(t, both, "kubectl", "-n", namespace, "apply", "--server-side", "-f", "-"); code == 0 || !strings.Contains(stderr, "must not be set beside secretRef") {
+		t.Errorf("both are applied: exit code %d, %s", code, stderr)
+	}
+}

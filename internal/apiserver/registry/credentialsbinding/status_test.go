@@ -3,6 +3,7 @@ package credentialsbinding
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -205,5 +206,37 @@ func TestRefusedBindingsHoldNothing(t *testing.T) {
 	got := referred{}
 	if err := release(t.Context(), got, []v1alpha1.WorkloadIdentity{deleted}, []v1alpha1.CredentialsBinding{*refused}, metav1.Now().Time); err != nil || len(got["later"]) > 0 {
 		t.Errorf("referred %v, %v", got, err)
+	}
+}
+
+// A server-side apply of the other reference takes the place of one that another manager owns. All other writes keep both, and are refused.
+func TestReferenceReplacedByApply(t *testing.T) {
+	entry := func(operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: string(operation), Operation: operation, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	older := entry(metav1.ManagedFieldsOperationUpdate, `{"f:provider":{},"f:secretRef":{}}`)
+	for name, test := range map[string]struct {
+		before  *v1alpha1.CredentialsBinding
+		entries []metav1.ManagedFieldsEntry
+		secret  bool
+	}{
+		"applied":                     {binding(ref("static"), nil), []metav1.ManagedFieldsEntry{older, entry(metav1.ManagedFieldsOperationApply, `{"f:workloadIdentityRef":{}}`)}, false},
+		"applied with both":           {binding(ref("static"), nil), []metav1.ManagedFieldsEntry{older, entry(metav1.ManagedFieldsOperationApply, `{"f:secretRef":{},"f:workloadIdentityRef":{}}`)}, true},
+		"updated":                     {binding(ref("static"), nil), []metav1.ManagedFieldsEntry{older, entry(metav1.ManagedFieldsOperationUpdate, `{"f:workloadIdentityRef":{}}`)}, true},
+		"without owners":              {binding(ref("static"), nil), nil, true},
+		"a new binding":               {binding(nil, nil), []metav1.ManagedFieldsEntry{older, entry(metav1.ManagedFieldsOperationApply, `{"f:workloadIdentityRef":{}}`)}, true},
+		"entries that are not fields": {binding(ref("static"), nil), []metav1.ManagedFieldsEntry{entry(metav1.ManagedFieldsOperationApply, `[]`), {}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := binding(ref("static"), ref("cart"))
+			after.ManagedFields = test.entries
+			strategy{}.PrepareForUpdate(t.Context(), after, test.before)
+			if kept := after.SecretRef != nil; kept != test.secret || after.WorkloadIdentityRef == nil {
+				t.Errorf("the Secret is kept: %v, want %v", kept, test.secret)
+			}
+			if owned := strings.Contains(fmt.Sprint(after.ManagedFields), "f:secretRef"); !test.secret && owned {
+				t.Errorf("the reference has an owner still: %v", after.ManagedFields)
+			}
+		})
 	}
 }

@@ -4,8 +4,10 @@ package credentialsbinding
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -30,6 +32,7 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 
 func (strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	after, before := obj.(*v1alpha1.CredentialsBinding), old.(*v1alpha1.CredentialsBinding)
+	dropReplaced(after, before)
 	complete(after)
 	changed := !sameReferences(after, before)
 	stored.SetGeneration(after, before, changed)
@@ -89,6 +92,43 @@ func complete(binding *v1alpha1.CredentialsBinding) {
 			each.Namespace = binding.Namespace
 		}
 	}
+}
+
+// dropReplaced takes off the reference that a server-side apply replaces by the other one. Apply keeps a field that another manager owns, such as
+// a client-side apply before, so that the binding would have both. All other writes with both are refused. The rights of the writer to both are reviewed.
+func dropReplaced(after, before *v1alpha1.CredentialsBinding) {
+	switch {
+	case after.SecretRef == nil || after.WorkloadIdentityRef == nil:
+	case before.WorkloadIdentityRef == nil && before.SecretRef != nil && applied(after, "f:workloadIdentityRef", "f:secretRef"):
+		after.SecretRef = nil
+	case before.SecretRef == nil && before.WorkloadIdentityRef != nil && applied(after, "f:secretRef", "f:workloadIdentityRef"):
+		after.WorkloadIdentityRef = nil
+	}
+}
+
+// applied reports whether a manager has applied a field, and does not own another one. Then it takes the other one off its owners.
+func applied(binding *v1alpha1.CredentialsBinding, field, other string) bool {
+	found := false
+	var owners []*metav1.ManagedFieldsEntry
+	for i := range binding.ManagedFields {
+		entry, owned := &binding.ManagedFields[i], map[string]json.RawMessage{}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		found = found || entry.Operation == metav1.ManagedFieldsOperationApply && owned[field] != nil && owned[other] == nil
+		if owned[other] != nil {
+			owners = append(owners, entry)
+		}
+	}
+	for _, entry := range owners {
+		owned := map[string]json.RawMessage{}
+		_ = json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) // as above
+		delete(owned, other)
+		if text, err := json.Marshal(owned); found && err == nil {
+			entry.FieldsV1 = metav1.NewFieldsV1(string(text))
+		}
+	}
+	return found
 }
 
 // sameReferences reports whether two versions of a binding refer to the same credentials.
