@@ -36,6 +36,7 @@ var shortWaits = map[string]string{
 	"internal/relyingparty/conformance/defects_test.go: s.options.Timeout 10 * time.Millisecond": "no answer comes: the sooner it ends, the shorter the test",
 	"test/install/load_test.go: config.Timeout patience":                                         "how long clients repeat what fails is what the test is about",
 	"test/install/load_test.go: time.Since patience":                                             "how long clients repeat what fails is what the test is about",
+	"internal/app/cli/credential/testdata/check.txtar: --timeout 1s":                             "the program never ends: the sooner it is judged, the shorter the test",
 	"test/bench/client.go: http.Client 30 * time.Second":                                         "a server that takes so long has failed the measurement",
 	"test/bench/discovery.go: http.Client 10 * time.Second":                                      "a server that takes so long has failed the measurement",
 	"test/sdk/minio_test.go: time.After 100 * time.Millisecond":                                  "a pause between two looks",

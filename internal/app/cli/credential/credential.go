@@ -51,7 +51,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 		}
 		cmd.AddCommand(newSourceCommand(terminal, kube, kind, use))
 	}
-	cmd.AddCommand(newCredentialStatusCommand(terminal))
+	cmd.AddCommand(newCredentialStatusCommand(terminal), newCheck(terminal))
 	command.Group(cmd)
 	help := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
