@@ -1,12 +1,14 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 // A ResourceQuota of the cluster bounds how many identities a namespace has.
@@ -65,4 +67,44 @@ func TestQuotaCountsIdentities(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The API server of Credence, taken over, decides about no other entry of a ResourceQuota: not about pods of a namespace, and not what it may have.
+func TestAPIServerCountsItsOwnResources(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	const counted = corev1.ResourceName("count/workloadidentities.authentication.gardener.cloud")
+	server := shared.clientAs(t, "system:serviceaccount:credence-system:credence-apiserver").CoreV1().ResourceQuotas(namespace)
+	quotas := shared.client(t).CoreV1().ResourceQuotas(namespace)
+	three := resource.MustParse("3")
+	need(quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: three, counted: three}}}, metav1.CreateOptions{}))(t)
+	eventually(t, func() error {
+		quota, err := quotas.Get(t.Context(), "q", metav1.GetOptions{})
+		if err == nil && quota.Status.Hard == nil {
+			err = errors.New("the quota controller has not seen it")
+		}
+		return err
+	})
+	update := func(change func(*corev1.ResourceQuota)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			quota := need(quotas.Get(t.Context(), "q", metav1.GetOptions{}))(t)
+			if quota.Status.Used == nil {
+				quota.Status.Used = corev1.ResourceList{}
+			}
+			change(quota)
+			return errOf(server.UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}))
+		})
+	}
+	for name, change := range map[string]func(*corev1.ResourceQuota){
+		"used up":        func(q *corev1.ResourceQuota) { q.Status.Used[corev1.ResourcePods] = three },
+		"allowed more":   func(q *corev1.ResourceQuota) { q.Status.Hard[corev1.ResourcePods] = resource.MustParse("999") },
+		"not counted":    func(q *corev1.ResourceQuota) { delete(q.Status.Hard, corev1.ResourcePods) },
+		"another count":  func(q *corev1.ResourceQuota) { q.Status.Used["count/deployments.apps"] = three },
+		"of a like name": func(q *corev1.ResourceQuota) { q.Status.Used["count/x.evil.identity.credence.dev"] = three },
+		"metadata":       func(q *corev1.ResourceQuota) { q.Labels = map[string]string{"a": "b"} },
+	} {
+		refused(t, name, update(change), "credence-apiserver may change")
+	}
+	expect(t, update(func(q *corev1.ResourceQuota) { q.Status.Used[counted] = resource.MustParse("1") }), "its own count")
 }
