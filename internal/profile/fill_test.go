@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -68,6 +69,42 @@ func TestOperatingSystems(t *testing.T) {
 		denial := p.Refuse(profile.Pod{Pod: filled.Pod, OS: os})
 		if w := filled.Pod.Spec.SecurityContext.WindowsOptions; w != nil && w.HostProcess != nil || (denial != nil) != refused {
 			t.Errorf("%q: %+v, %+v, want a refusal: %t", os, w, denial, refused)
+		}
+	}
+}
+
+// A container of kind hostProcess is root of its node: a profile that enforces anything refuses it, unless it has the field.
+func TestHostProcessNeedsTheField(t *testing.T) {
+	options := func(host *bool) *corev1.WindowsSecurityContextOptions {
+		return &corev1.WindowsSecurityContextOptions{HostProcess: host}
+	}
+	ofContainer := podOf(corev1.Container{Name: "a", SecurityContext: &corev1.SecurityContext{WindowsOptions: options(new(true))}})
+	ofPod := podOf(corev1.Container{Name: "a"})
+	ofPod.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: options(new(true))}
+	for name, test := range map[string]struct {
+		contexts accounts.SecurityContexts
+		refused  bool
+	}{
+		"no windows":        {accounts.SecurityContexts{Container: &corev1.SecurityContext{Privileged: new(false)}}, true},
+		"another field":     {accounts.SecurityContexts{Windows: &corev1.WindowsSecurityContextOptions{RunAsUserName: new("ContainerUser")}}, true},
+		"the field":         {accounts.SecurityContexts{Windows: options(new(true))}, false},
+		"the field, false":  {accounts.SecurityContexts{Windows: options(new(false))}, true},
+		"nothing is wanted": {accounts.SecurityContexts{}, true},
+	} {
+		for field, pod := range map[string]*corev1.Pod{"spec.containers[0].securityContext.windowsOptions.hostProcess": ofContainer, "spec.securityContext.windowsOptions.hostProcess": ofPod} {
+			for _, os := range []target.OS{"", target.Windows} {
+				pod := pod.DeepCopy()
+				if test.contexts.Windows != nil && test.contexts.Windows.RunAsUserName != nil {
+					pod.Spec.SecurityContext = cmp.Or(pod.Spec.SecurityContext, &corev1.PodSecurityContext{})
+					pod.Spec.SecurityContext.WindowsOptions = cmp.Or(pod.Spec.SecurityContext.WindowsOptions, options(nil))
+					pod.Spec.SecurityContext.WindowsOptions.RunAsUserName = new("ContainerUser")
+				}
+				pod.Spec.OS = &corev1.PodOS{Name: corev1.Windows} // so that none is missing
+				denial := profileOf(test.contexts).Refuse(profile.Pod{Pod: pod, OS: os})
+				if (denial != nil) != test.refused || test.refused && denial.Field != field {
+					t.Errorf("%s, %q, %s: %+v, want a refusal: %t", name, os, field, denial, test.refused)
+				}
+			}
 		}
 	}
 }

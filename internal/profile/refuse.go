@@ -142,6 +142,9 @@ func (p Profile) Weaker(pod Pod) []Difference {
 	if wants.Privileged == nil && confines(wants) {
 		wants.Privileged = new(false)
 	}
+	// A container of this kind is the node's root, whatever else confines it.
+	windows := *cmp.Or(p.Contexts.Windows, &corev1.WindowsSecurityContextOptions{})
+	windows.HostProcess = cmp.Or(windows.HostProcess, new(false))
 	ofPod := securitycontext.Effective(own, nil)
 	for _, c := range containersOf(pod.Pod, pod.Ephemeral) {
 		ofContainer, has := securitycontext.Effective(nil, withAnnotated(pod.Pod, c)), securitycontext.Effective(own, withAnnotated(pod.Pod, c))
@@ -151,16 +154,16 @@ func (p Profile) Weaker(pod Pod) []Difference {
 				add(Difference{Field: place(at, r.value(ofContainer) == nil && r.value(ofPod) != nil) + r.name, Has: shown(r.value(has)), Wants: shown(r.value(wants))})
 			}
 		}
-		if p.Contexts.Windows == nil || pod.OS == target.Linux {
+		if pod.OS == target.Linux {
 			continue
 		}
 		open := &corev1.WindowsSecurityContextOptions{}
 		ofContainer.WindowsOptions, has.WindowsOptions = cmp.Or(ofContainer.WindowsOptions, open), cmp.Or(has.WindowsOptions, open)
 		for _, r := range windowsRules {
 			// Where nothing determines the operating system, the options of Windows are compared that the pod has.
-			if r.value(p.Contexts.Windows) != nil && (pod.windows() || r.value(has.WindowsOptions) != nil) && r.weaker(has.WindowsOptions, p.Contexts.Windows) {
+			if r.value(&windows) != nil && (pod.windows() || r.value(has.WindowsOptions) != nil) && r.weaker(has.WindowsOptions, &windows) {
 				ofPod := r.value(ofContainer.WindowsOptions) == nil && r.value(has.WindowsOptions) != nil
-				add(Difference{Field: place(at, ofPod) + "windowsOptions." + r.name, Has: shown(r.value(has.WindowsOptions)), Wants: shown(r.value(p.Contexts.Windows))})
+				add(Difference{Field: place(at, ofPod) + "windowsOptions." + r.name, Has: shown(r.value(has.WindowsOptions)), Wants: shown(r.value(&windows))})
 			}
 		}
 	}
