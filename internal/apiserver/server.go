@@ -205,7 +205,7 @@ func New(config Config) (*Server, error) {
 			"credentialsbindings/delivery": workloadidentity.NewDeliveryREST(bindings.Reported(), config.Lifetime.Max, index, sightings, clock.RealClock{}),
 			"quotas":                       limits,
 			"workloadidentities":           identities,
-			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities.Reported(), config.Lifetime.Max, index, sightings, clock.RealClock{}),
+			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities.Reported(deliveries.Delivers), config.Lifetime.Max, index, sightings, clock.RealClock{}),
 			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
 			"workloadidentities/token":     tokens,
 		}},

@@ -111,6 +111,14 @@ func TestWorkloadClusters(t *testing.T) {
 	}
 	expect(t, wantAnswer(report(east, theirs), http.StatusForbidden, "may not have identities of the namespace "+theirs))
 	eventually(t, func() error { return wantAnswer(report(east, ours), http.StatusCreated, "") })
+	byContexts := "contexts-of-" + ours
+	shared.bind(t, theirs, "credence:agent:identities", user(byContexts))
+	must(t, do(t, shared.config(t), "POST", workloadClustersPath, jsonBody,
+		strings.Replace(workloadCluster(byContexts, []string{byContexts}, []string{ours}), `"identities":{`, `"identities":{"fromContexts":true,`, 1)).is(http.StatusCreated), "a cluster with fromContexts")
+	shared.forgetCluster(t, byContexts)
+	eventually(t, func() error {
+		return wantAnswer(report(byContexts, theirs), http.StatusForbidden, "that no object on it uses")
+	})
 	eventually(t, func() error { return wantAnswer(report(lost, ours), http.StatusForbidden, "is in no WorkloadCluster") })
 	for namespace, want := range map[string]int{ours: 1, theirs: 0} {
 		if got := shared.identity(t, namespace, "one").Status.Deliveries; len(got) != want || want == 1 && got[0].Reporter != east {

@@ -365,6 +365,35 @@ type events struct {
 	last string
 }
 
+// A cluster has the tokens of an identity delivered if an object on it refers to that identity, itself or by a binding.
+func TestDelivers(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.Delivers(cluster("east"), "fruit", "kiwi"); code(err) != http.StatusServiceUnavailable {
+		t.Errorf("before anything was read: %v, want 503", err)
+	}
+	w.fill(t, placed("foo", east, "cloudprovider=by:infra", "dns=kiwi"), placed("bar", []string{"west"}, "dns=kiwi"))
+	narrow := cluster("east")
+	narrow.Spec.Identities.FromContexts = false
+	for name, test := range map[string]struct {
+		cluster             *clusters.Cluster
+		namespace, identity string
+		want                bool
+	}{
+		"its own":                 {cluster("east"), "fruit", "kiwi", true},
+		"by a binding":            {cluster("east"), "fruit", "banana", true},
+		"of another object":       {cluster("west"), "fruit", "banana", false},
+		"of another namespace":    {cluster("east"), "garden", "kiwi", false},
+		"of no object":            {cluster("east"), "fruit", "cherry", false},
+		"what it may not have":    {narrow, "fruit", "kiwi", false},
+		"a cluster without any":   {cluster("north"), "fruit", "kiwi", false},
+		"the binding is no match": {cluster("east"), "fruit", "infra", false},
+	} {
+		if got, err := w.Delivers(test.cluster, test.namespace, test.identity); err != nil || got != test.want {
+			t.Errorf("%s: %t, %v, want %t", name, got, err, test.want)
+		}
+	}
+}
+
 // follow watches as a user, from a version on.
 func (w *world) follow(t *testing.T, name, version string) *events {
 	t.Helper()

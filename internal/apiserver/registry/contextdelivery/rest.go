@@ -174,6 +174,18 @@ func (r *REST) Needed(resource schema.GroupResource, object types.NamespacedName
 	return found, nil
 }
 
+// Delivers reports whether an object has tokens of an identity delivered to a cluster, which may have them. The error is 503 while that is not known.
+func (r *REST) Delivers(cluster *clusters.Cluster, namespace, identity string) (bool, error) {
+	if err := r.known(); err != nil {
+		return false, err
+	}
+	all, _ := r.index.of(cluster)
+	return slices.ContainsFunc(all, func(d *v1alpha1.ContextDelivery) bool {
+		of := d.Spec.WorkloadIdentity
+		return of != nil && of.Namespace == namespace && of.Name == identity && seen(cluster, d).Spec.Problem == d.Spec.Problem
+	}), nil
+}
+
 // known is 503 while it is not known what is delivered.
 func (r *REST) known() error {
 	if err := r.objects.Delivering(); err != nil {

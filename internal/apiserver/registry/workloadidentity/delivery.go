@@ -51,6 +51,9 @@ type DeliveryREST struct {
 	clock     clock.PassiveClock
 }
 
+// Delivers reports whether an object has tokens of an identity delivered to a cluster. Its errors are API errors.
+type Delivers func(cluster *clusters.Cluster, namespace, identity string) (bool, error)
+
 var (
 	_ rest.NamedCreater                   = &DeliveryREST{}
 	_ rest.GroupVersionKindProvider       = &DeliveryREST{}
@@ -62,15 +65,15 @@ type Reported struct {
 	// Store lets status and finalizers change.
 	Store    *genericregistry.Store
 	Resource string
-	// ByObject lets a cluster with fromContexts report on objects of any namespace.
-	ByObject bool
+	// Delivers lets a cluster with fromContexts report on objects of any namespace that objects on it use; nil: of the namespaces that it lists.
+	Delivers Delivers
 	// Record changes the entry of a reporter in an object. Its errors are API errors.
 	Record func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error
 }
 
-// Reported is the kind of identities. One that objects on a cluster use may be of any namespace: for such a cluster RBAC alone decides.
-func (r *REST) Reported() Reported {
-	return Reported{r.marks, "workloadidentities", true, func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
+// Reported is the kind of identities. One that objects on a cluster use may be of any namespace.
+func (r *REST) Reported(delivers Delivers) Reported {
+	return Reported{r.marks, "workloadidentities", delivers, func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
 		return record(obj.(*v1alpha1.WorkloadIdentity), reporter, report, now)
 	}}
 }
@@ -106,8 +109,11 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 	if !ok || user.GetName() == "" || len(user.GetName()) > maxReporter || !utf8.ValidString(user.GetName()) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("deliveries are reported by users whose name is 1 to %d bytes long", maxReporter))
 	}
-	cluster, err := clusters.Narrow(r.clusters, user, request.NamespaceValue(ctx), name, r.ByObject)
+	cluster, err := clusters.Narrow(r.clusters, user, request.NamespaceValue(ctx), name, r.Delivers != nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.used(cluster, request.NamespaceValue(ctx), name, report); err != nil {
 		return nil, err
 	}
 	if report.Name != "" && report.Name != name {
@@ -137,6 +143,20 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 	r.sightings.Saw(cluster, clusters.AgentVersion(ctx))
 	report.UID = updated.(metav1.Object).GetUID()
 	return report, nil
+}
+
+// used is 403 for a report on an identity of a namespace that the cluster of the reporter does not list, unless an object on the cluster has its
+// tokens delivered. A report without Secrets takes an entry back, and needs no object any more.
+func (r *DeliveryREST) used(cluster *clusters.Cluster, namespace, identity string, report *v1alpha1.DeliveryReport) error {
+	if cluster == nil || r.Delivers == nil || report.Spec.Secrets == 0 || slices.Contains(cluster.Spec.Identities.Namespaces, namespace) {
+		return nil
+	}
+	used, err := r.Delivers(cluster, namespace, identity)
+	if err != nil || used {
+		return err
+	}
+	return apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), identity, fmt.Errorf(
+		"WorkloadCluster %s may not report on identities of the namespace %s that no object on it uses: spec.identities.namespaces does not list it", cluster.Name, namespace))
 }
 
 // record changes the entry of one reporter of an identity.
