@@ -68,6 +68,51 @@ func TestSuggestedCommandsNameTheirUsers(t *testing.T) {
 	}
 }
 
+// unquoted matches a user of the request in a command of a policy that is not quoted: any text can be the name of a user.
+var unquoted = regexp.MustCompile(`(--user=|--serviceaccount=| -- )'(,| \+) (request\.userInfo\.username|variables\.annotations|variables\.identityName)`)
+
+// A name in a suggested command is one argument, whatever it holds: programs quote it by wording.Argument, and policies by one expression.
+func TestSuggestedCommandsQuoteNames(t *testing.T) {
+	const argument = `n.matches('^[A-Za-z0-9][A-Za-z0-9@._:/=+-]*$') ? n : "'" + n.replace("'", "'\\''") + "'"`
+	manifests, err := filepath.Glob("../../deploy/*/*.yaml")
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("%d manifests, %v", len(manifests), err)
+	}
+	found := 0
+	for _, path := range manifests {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(content), "\n") {
+			if strings.Contains(line, "n.matches('^[A-Za-z0-9]") {
+				if found++; !strings.Contains(line, argument) {
+					t.Errorf("%s:%d quotes otherwise than all others, by %s", path, i+1, argument)
+				}
+			}
+			if unquoted.MatchString(line) {
+				t.Errorf("%s:%d has a name that is not quoted:\n%s", path, i+1, line)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d expressions quote a name, which are fewer than there are", found)
+	}
+	err = filepath.WalkDir("../../internal", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(content, []byte("--user=%s")) && !bytes.Contains(content, []byte("wording.Argument(")) {
+			t.Errorf("%s suggests a command for a user whose name is not quoted", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // eachText visits the strings of an object: a message may be put together by a variable of a policy.
 func eachText(value any, visit func(string)) {
 	switch value := value.(type) {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 const (
@@ -386,6 +388,17 @@ func TestCommandOfARefusal(t *testing.T) {
 		}
 		return nil
 	})
+	labeled := func(namespace string) string {
+		return fmt.Sprintf(`{"metadata":{"name":"s","labels":{%q:%q},"annotations":{%q:"banana",%q:%q}}}`, v1alpha1.LabelPurpose, v1alpha1.PurposeTokenRequestor, v1alpha1.AnnotationName, v1alpha1.AnnotationNamespace, namespace)
+	}
+	code, answer := a.send(t, hostile, "POST", "secrets", jsonBody, labeled(a.namespace))
+	if want := `--user='x'\''; touch /tmp/owned; '\'''`; code != http.StatusForbidden || !strings.Contains(answer, want) {
+		t.Errorf("a Secret: %d %s, want %s", code, answer, want)
+	}
+	code, answer = a.send(t, hostile, "POST", "secrets", jsonBody, labeled("t1 $(id)"))
+	if code < http.StatusBadRequest || strings.Contains(answer, "kubectl create") {
+		t.Errorf("a Secret of a namespace that is a command: %d %s", code, answer)
+	}
 }
 
 // audit admits, and notes in the audit log what was missing; warn shows it, too; a namespace without the label has none of it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/decision"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // review is an AdmissionReview of objects of type T: the part that a decision needs, decoded in one pass.
@@ -123,8 +125,16 @@ func failed(what string, err error) answer {
 		message: fmt.Sprintf("credence could not decide about %s, which may be right: %s: try again, and see the log of credence-webhook if it stays so", what, err)}
 }
 
-// encode writes the review that answers one of this version with this uid. The versions differ in their names only.
+// encode writes the review that answers one of this version with this uid. The versions differ in their names only. Texts of others that messages
+// repeat change no terminal.
 func (a answer) encode(version string, uid types.UID) ([]byte, error) {
+	a.message, a.warnings = wording.Printable(a.message), slices.Clone(a.warnings)
+	for i := range a.warnings {
+		a.warnings[i] = wording.Printable(a.warnings[i])
+	}
+	for i := range a.causes {
+		a.causes[i].Message = wording.Printable(a.causes[i].Message)
+	}
 	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: a.code == 0, Warnings: a.warnings, AuditAnnotations: a.audit}
 	if a.code != 0 {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: a.code, Reason: a.reason, Message: a.message}

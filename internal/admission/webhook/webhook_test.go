@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -243,5 +245,45 @@ func TestWhatTheAPIServerDoesNotSend(t *testing.T) {
 		if response := ask(t, handler, webhook.PodsPath, s); response.Allowed || response.Result.Code != 400 {
 			t.Errorf("%s: %+v, want 400", name, response)
 		}
+	}
+}
+
+// Texts of users and of other objects change no terminal that shows a message.
+func TestAnswersHaveNoControlCharacters(t *testing.T) {
+	const escape = "a\x1b[2J\u202eb\x9b"
+	c := gmsaCluster()
+	c.gmsa.RequireUser = true
+	annotate(escape)(c)
+	refusals, handler := 0, c.handler()
+	for name, s := range map[string]struct {
+		path string
+		sent sent
+	}{
+		"an annotation of the account": {webhook.PodsPath, sent{resource: "pods", object: podJSON}},
+		"after all webhooks":           {finishedPods, sent{resource: "pods", object: podJSON}},
+		"a user":                       {webhook.GMSATemplatesPath, sent{resource: "controllerrevisions", user: escape, object: `{"data":{"spec":{"template":{"metadata":{}}}}}`}},
+		"a user, in a cause":           {webhook.GMSATemplatesPath, deployment(escape, windowsPod("webapp1", ""), "", false)},
+		"a Secret":                     {webhook.PodsPath, sent{resource: "pods", object: strings.Replace(podJSON, `"spec":{`, `"spec":{"imagePullSecrets":[{"name":"credence-token-\u001b[2J"}],`, 1)}},
+		"a workload, in a warning":     {webhook.GMSATemplatesPath, sent{resource: "deployments", user: "x", object: `{"kind":"\u001b[2J","spec":{"template":` + windowsPod("cherry", "") + `}}`}},
+	} {
+		response := ask(t, handler, s.path, s.sent)
+		texts := slices.Clone(response.Warnings)
+		if response.Result != nil {
+			refusals++
+			texts = append(texts, response.Result.Message)
+			if response.Result.Details != nil {
+				for _, cause := range response.Result.Details.Causes {
+					texts = append(texts, cause.Message)
+				}
+			}
+		}
+		for _, text := range texts {
+			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%s: %q", name, text)
+			}
+		}
+	}
+	if refusals < 5 {
+		t.Errorf("%d refusals, want more", refusals)
 	}
 }

@@ -176,6 +176,9 @@ func Enter(deliveries []v1alpha1.Delivery, reporter string, report v1alpha1.Deli
 	if report.Secrets == 0 {
 		report = v1alpha1.DeliveryReportSpec{} // nothing can fail
 	}
+	if report.Failure != nil { // it becomes part of a condition, which kubectl prints as it is
+		report.Failure = &v1alpha1.DeliveryFailure{Reason: report.Failure.Reason, Message: wording.AbbreviateTo(wording.OneLine(report.Failure.Message), maxMessage)}
+	}
 	i := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return d.Reporter == reporter })
 	entry := v1alpha1.Delivery{Reporter: reporter, ReportTime: metav1.NewTime(now.Truncate(time.Second)), DeliveryReportSpec: report}
 	if i >= 0 {

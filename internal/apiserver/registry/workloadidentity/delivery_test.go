@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -223,6 +224,25 @@ func TestReportsAreValidated(t *testing.T) {
 }
 
 // Whatever the endpoint makes of an object, nothing but conditions and deliveries is stored.
+// A report's text becomes part of a condition: it changes no terminal that shows the condition, and is the same for the next report.
+func TestControlCharactersOfReports(t *testing.T) {
+	wi, report := fresh(), reported(1, 0, 0, "UseDenied")
+	report.Failure.Message = "\x1b[2Jgone\r\n\u202e" + strings.Repeat("\x1b", maxMessage)
+	for range 2 {
+		if err := record(wi, "a", report, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range wi.Status.Conditions {
+		if strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) || len(c.Message) > 2*maxMessage {
+			t.Errorf("%s: %q", c.Type, c.Message)
+		}
+	}
+	if got := wi.Status.Deliveries[0].Failure.Message; !strings.HasPrefix(got, `\u001b[2Jgone\u000d\n\u202e`) {
+		t.Errorf("stored is %q", got)
+	}
+}
+
 func TestReportsChangeNothingElse(t *testing.T) {
 	old := fresh()
 	changed := old.DeepCopy()
