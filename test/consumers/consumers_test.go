@@ -40,7 +40,7 @@ type world struct {
 	changes []change
 }
 
-// change is one of a record, and whose credentials it was made with.
+// change is one of a record or an object, and whose credentials it was made with.
 type change struct{ name, action, tokenID string }
 
 // transport serves the documents of the issuer in this process.
@@ -103,9 +103,9 @@ func (w *world) renewals(t *testing.T, audience string, step func(n int) (shown 
 	}
 }
 
-// ServeHTTP is STS and Route 53.
+// ServeHTTP is STS, Route 53 and S3.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if !strings.HasPrefix(r.URL.Path, "/2013-04-01/") {
+	if r.URL.Path == "/" {
 		r.Host = "sts.eu-central-1.amazonaws.com"
 		w.sts.ServeHTTP(rw, r)
 		return
@@ -118,6 +118,9 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	const names = `xmlns="https://route53.amazonaws.com/doc/2013-04-01/"`
 	path := strings.TrimPrefix(r.URL.Path, "/2013-04-01/")
 	switch {
+	case r.Method == http.MethodPut && strings.HasPrefix(path, "/backups/"):
+		w.changed(change{strings.TrimPrefix(path, "/backups/"), "PUT", granted.TokenID})
+		rw.Header().Set("ETag", `"e"`)
 	case r.Method == http.MethodGet && path == "hostedzone":
 		fmt.Fprintf(rw, `<ListHostedZonesResponse %s><HostedZones><HostedZone><Id>/hostedzone/%s</Id><Name>example.com.</Name><CallerReference>a</CallerReference></HostedZone></HostedZones><IsTruncated>false</IsTruncated><MaxItems>100</MaxItems></ListHostedZonesResponse>`, names, zone)
 	case r.Method == http.MethodGet && strings.HasPrefix(path, "change/"):
@@ -133,18 +136,22 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
 			return
 		}
-		w.mu.Lock()
 		for _, each := range batch.Changes {
-			w.changes = append(w.changes, change{strings.TrimSuffix(each.Name, "."), each.Action, granted.TokenID})
+			w.changed(change{strings.TrimSuffix(each.Name, "."), each.Action, granted.TokenID})
 		}
-		w.mu.Unlock()
 		fmt.Fprintf(rw, `<ChangeResourceRecordSetsResponse %s><ChangeInfo><Id>/change/C1</Id><Status>INSYNC</Status><SubmittedAt>2026-01-01T00:00:00Z</SubmittedAt></ChangeInfo></ChangeResourceRecordSetsResponse>`, names)
 	default:
 		http.Error(rw, r.Method+" "+r.URL.Path+" is not of this stand-in", http.StatusNotImplemented)
 	}
 }
 
-// changedBy returns the jti of the token by which a record was last changed.
+func (w *world) changed(c change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes = append(w.changes, c)
+}
+
+// changedBy returns the jti of the token by which a record or an object was changed.
 func (w *world) changedBy(t *testing.T, name string) string {
 	t.Helper()
 	w.mu.Lock()

@@ -56,6 +56,7 @@ var tiers = map[string][]part{
 		{name: "SDKs", tests: true, dir: "test/sdk", command: "-timeout 45m ./...", after: []string{"programs from packages"}},
 		{name: "build gitops-engine", dir: "test/tools/argocd", command: compile + stripped + "."},
 		{name: "other tools", tests: true, dir: "test/tools", command: "-timeout 30m ./...", after: []string{"build Helm, etcd and cert-manager"}},
+		{name: "build Velero's plugin", dir: "test/consumers", command: compile + stripped + "github.com/vmware-tanzu/velero-plugin-for-aws/velero-plugin-for-aws"},
 		{name: "consumers of tokens", tests: true, dir: "test/consumers", command: "./..."},
 		{name: "CSI", tests: true, dir: "test/csi", command: "./..."},
 		{name: "security contexts beside Kubernetes", tests: true, dir: "test/securitycontext", command: "-timeout 30m ./..."},
