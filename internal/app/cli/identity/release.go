@@ -153,9 +153,13 @@ func (r *release) try(ctx context.Context, api *cluster.API, request connection.
 	case !slices.Contains(finalizers, of.finalizer):
 		return false, r.say("nothing keeps %s\n", title)
 	case !r.force:
-		why := referred(found)
+		why := wording.OneLine(referred(found))
+		line := "error: " + why
+		if !strings.HasPrefix(why, title) {
+			line = fmt.Sprintf("error: %s %s: %s", of.users, title, cmp.Or(why, "it is not known yet which"))
+		}
 		return why == "", &command.Failure{
-			Line: fmt.Sprintf("error: %s %s: %s", of.users, title, wording.OneLine(cmp.Or(why, "it is not known yet which"))),
+			Line: line,
 			Hint: of.loss + "; with --force it is gone at once, and they get no more tokens", Code: command.ExitRefused,
 		}
 	}
