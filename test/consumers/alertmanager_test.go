@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/prometheus/alertmanager/alert"
 	"github.com/prometheus/alertmanager/config"
 	"github.com/prometheus/alertmanager/notify"
 	"github.com/prometheus/alertmanager/notify/webhook"
 	"github.com/prometheus/alertmanager/template"
-	"github.com/prometheus/alertmanager/types"
 	"github.com/prometheus/common/model"
 
 	"github.com/credence-id/credence/test/testkit"
@@ -49,7 +49,7 @@ func TestAlertmanagerNotifiesAcrossARenewal(t *testing.T) {
 	w.renewals(t, audience, func(int) string {
 		shown = ""
 		notifying := notify.WithReceiverName(notify.WithGroupLabels(notify.WithGroupKey(t.Context(), "all"), model.LabelSet{}), "api")
-		testkit.Must(t, testkit.Err(receiver.Notify(notifying, &types.Alert{Alert: model.Alert{Labels: model.LabelSet{"alertname": "a"}}})))
+		testkit.Must(t, testkit.Err(receiver.Notify(notifying, &alert.Alert{Alert: model.Alert{Labels: model.LabelSet{"alertname": "a"}}})))
 		return shown
 	})
 }
