@@ -31,7 +31,7 @@ func TestHealthRulesOfArgoCD(t *testing.T) {
 		"CredentialsBinding": {``: "Healthy", `{type = "Ready", status = "True"}`: "Healthy", `{type = "Ready", status = "False", reason = "NotFound"}`: "Progressing", `{type = "Ready", status = "False", reason = "OtherAccount"}`: "Degraded"},
 	} {
 		if rules[kind] == "" {
-			t.Errorf("the documents have no rule for %s: %v", kind, rules)
+			t.Fatalf("the documents have no rule for %s: %v", kind, rules)
 		}
 		for condition, want := range cases {
 			state := lua.NewState()
