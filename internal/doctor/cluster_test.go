@@ -21,6 +21,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/cluster/clustertest"
+	"github.com/credence-id/credence/test/testkit"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -165,10 +166,7 @@ func TestPrograms(t *testing.T) {
 
 // Each program with metrics is checked, and no other.
 func TestEveryProgramIsChecked(t *testing.T) {
-	document, err := os.ReadFile("../../docs/reference/alerts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile("../../docs/reference/alerts.md"))(t)
 	var jobs, checked []string
 	for _, job := range regexp.MustCompile("(?m)^\\| `credence-([a-z]+)` \\|").FindAllStringSubmatch(string(document), -1) {
 		jobs = append(jobs, job[1])
@@ -209,10 +207,7 @@ func TestPodPassesTheWebhook(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(test.code), Message: test.message})
 			}))
 			defer server.Close()
-			api, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			api := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 			found := &Diagnosis{}
 			checkAdmission(t.Context(), found, api, "team")
 			expect(t, found, test.want)

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/cluster/clustertest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const referring = `
@@ -37,33 +38,23 @@ func TestReferencesOfObjects(t *testing.T) {
 		"lost":    {WorkloadIdentity: to, Tokens: []v1alpha1.ReviewedToken{{Code: http.StatusNotFound}}},
 		"fine":    {WorkloadIdentity: to, Tokens: []v1alpha1.ReviewedToken{{Cluster: "east"}, {Code: http.StatusForbidden}}},
 	}
-	handler, err := clustertest.Handler(clustertest.Cluster{Objects: referring})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := testkit.Need(clustertest.Handler(clustertest.Cluster{Objects: referring}))(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/contextreviews") {
 			handler.ServeHTTP(w, r)
 			return
 		}
 		var review v1alpha1.ContextReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, json.NewDecoder(r.Body).Decode(&review))
 		reference, known := reviews[review.Spec.ContextObject.Name]
 		if !known {
 			w.WriteHeader(http.StatusForbidden)
 		}
 		review.Status.References = []v1alpha1.ReviewedReference{reference}
-		if err := json.NewEncoder(w).Encode(review); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, json.NewEncoder(w).Encode(review))
 	}))
 	t.Cleanup(server.Close)
-	api, err := cluster.New(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	found := &Diagnosis{}
 	checkReferences(t.Context(), found, cluster.Both{Workload: api, Identity: api}, "")
 	expect(t, found, "warn: 2 objects name credentials of what does not exist: Shoot team/unbound: CredentialsBinding team/cloud does not exist; Shoot team/lost: WorkloadIdentity team/cloud does not exist")

@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/cluster/clustertest"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -77,10 +78,7 @@ func subject(t *testing.T, text string) Subject {
 func explained(t *testing.T, objects, pod string) *Pod {
 	t.Helper()
 	api := clustertest.Open(t, clustertest.Cluster{Objects: objects})
-	x, err := Identities(t.Context(), cluster.Both{Workload: api, Identity: api}, subject(t, pod), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := testkit.Need(Identities(t.Context(), cluster.Both{Workload: api, Identity: api}, subject(t, pod), now))(t)
 	return x
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestExplain(t *testing.T) {
@@ -64,10 +65,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestEveryErrorIsFoundByItsNameAndIsInTheReference(t *testing.T) {
-	reference, err := os.ReadFile("../../docs/reference/cloud-errors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reference := testkit.Need(os.ReadFile("../../docs/reference/cloud-errors.md"))(t)
 	for _, e := range targets.Errors("") {
 		if got := targets.Explain(e.Code, e.System); len(got) == 0 || got[0].Code != e.Code {
 			t.Errorf("%s is not found by its name: %v", e.Code, got)

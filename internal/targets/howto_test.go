@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/target/targettest"
 	"github.com/credence-id/credence/internal/trust"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The target system that docs/howto/add-a-target.md adds. TestHowTo compares the two.
@@ -131,14 +132,8 @@ func TestFields(t *testing.T) {
 
 // The folder of the document, and its line in the list, are all that a target system needs.
 func TestHowTo(t *testing.T) {
-	document, err := os.ReadFile("../../docs/howto/add-a-target.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("howto_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile("../../docs/howto/add-a-target.md"))(t)
+	source := testkit.Need(os.ReadFile("howto_test.go"))(t)
 	blocks := strings.Split(string(document), "```go\n")[1:]
 	if len(blocks) != 6 {
 		t.Fatalf("the document has %d blocks of Go", len(blocks))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestDeclare(t *testing.T) {
@@ -59,10 +61,7 @@ func TestShorts(t *testing.T) {
 	}; !slices.Equal(forms, want) {
 		t.Errorf("%q", forms)
 	}
-	document, err := os.ReadFile("../../docs/reference/command-line.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Need(os.ReadFile("../../docs/reference/command-line.md"))(t)
 	for _, form := range forms {
 		if !strings.Contains(string(document), "| `"+form+"` |") {
 			t.Errorf("docs/reference/command-line.md lacks %s", form)

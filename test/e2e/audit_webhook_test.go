@@ -37,9 +37,7 @@ func TestPlaneAuditLeavesByWebhook(t *testing.T) {
 	t.Cleanup(collector.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c"}}], "clusters": [{"name": "c", "cluster": {"server": %q}}]}`, collector.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	p := newPlane(t, "--arg", "apiserver=--audit-log-path=", "--arg", "apiserver=--audit-webhook-config-file="+kubeconfig, "--arg", "apiserver=--audit-webhook-batch-max-wait=1s")
 	p.must(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "audited", "namespace": "default"}, "spec": {"audiences": ["a"], "targetSystem": {"type": "generic"}}}`,
 		"kubectl", "create", "-f", "-")

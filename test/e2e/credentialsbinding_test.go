@@ -50,9 +50,7 @@ func bindingJSON(name, references string) string {
 func (p plane) credentialsBinding(t *testing.T, namespace, name string) v1alpha1.CredentialsBinding {
 	t.Helper()
 	var binding v1alpha1.CredentialsBinding
-	if err := json.Unmarshal([]byte(p.must(t, "", "kubectl", "-n", namespace, "get", "cb", name, "-o", "json")), &binding); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(p.must(t, "", "kubectl", "-n", namespace, "get", "cb", name, "-o", "json")), &binding))
 	return binding
 }
 
@@ -340,9 +338,7 @@ func TestBindingStaysWhileUsedElsewhere(t *testing.T) {
 		secret := tokenSecret(name, namespace, "")
 		delete(secret.Annotations, v1alpha1.AnnotationName)
 		secret.Annotations[v1alpha1.AnnotationBinding] = binding
-		if _, err := shared.client(t).CoreV1().Secrets(in).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(shared.client(t).CoreV1().Secrets(in).Create(t.Context(), secret, metav1.CreateOptions{})))
 		shared.awaitToken(t, in, name, func(carried) bool { return true })
 	}
 	consumer(elsewhere, "s", "used")

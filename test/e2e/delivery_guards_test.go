@@ -25,10 +25,7 @@ const (
 // clientAs is a client of another user.
 func (p plane) clientAs(t *testing.T, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(p.as(t, user, groups...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(p.as(t, user, groups...)))(t)
 	return client
 }
 
@@ -48,17 +45,12 @@ func (p plane) admin(t *testing.T, namespace, user string) kubernetes.Interface 
 func (p plane) bind(t *testing.T, namespace, role string, subject rbacv1.Subject) {
 	t.Helper()
 	client := p.client(t).RbacV1()
-	if _, err := client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	must(t, errOf(client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	bound, err := client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{})))
+	bound := need(client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{}))(t)
 	p.untilGiven(t, namespace, subject, bound.Rules)
 }
 
@@ -219,9 +211,7 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 
 	users := root.CoreV1().Secrets(namespace)
 	for _, secret := range []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Data: map[string][]byte{"x": []byte("y")}}, tokenSecret("labelled", namespace, "banana")} {
-		if _, err := users.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(users.Create(t.Context(), secret, metav1.CreateOptions{})))
 	}
 	const others = "no others"
 	patchRefused(t, secrets, "plain", map[string]string{
@@ -268,10 +258,8 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 
 	// Service accounts.
 	accounts := agent.CoreV1().ServiceAccounts(namespace)
-	if _, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", Annotations: map[string]string{v1alpha1.AnnotationOperation: v1alpha1.OperationRenewToken, "note": "x"}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Annotations: map[string]string{v1alpha1.AnnotationOperation: v1alpha1.OperationRenewToken, "note": "x"}}}, metav1.CreateOptions{})))
 	patchRefused(t, accounts, "web", map[string]string{
 		"another annotation":        string(annotate("more", "x")),
 		"another value":             string(annotate("note", "y")),
@@ -344,9 +332,7 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 		return err
 	}
 	// Another part sets conditions, too: they stay.
-	if _, err := root.CoreV1().Pods(namespace).Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"e2e.example/x","status":"True"}]}}`), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(root.CoreV1().Pods(namespace).Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"e2e.example/x","status":"True"}]}}`), metav1.PatchOptions{}, "status")))
 	const waiting = `{"type":"` + v1alpha1.ConditionTokenReady + `","status":"False","reason":"TokenMissing","message":"m"}`
 	for what, patch := range map[string]string{
 		"a phase":                       `{"status":{"phase":"Running"}}`,

@@ -39,14 +39,8 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 		shared.bind(t, namespace, role, rbacv1.Subject{Kind: "ServiceAccount", Name: "gitops", Namespace: namespace})
 	}
 	shared.userOf(t, namespace, "gitops")
-	bound, err := shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "gitops", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	gitops, err := kubernetes.NewForConfig(shared.bearer(t, bound.Status.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := need(shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "gitops", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(t)
+	gitops := need(kubernetes.NewForConfig(shared.bearer(t, bound.Status.Token)))(t)
 	eventually(t, func() error {
 		_, err := gitops.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("gitops", namespace, "banana"), metav1.CreateOptions{})
 		return err
@@ -61,10 +55,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 	shared.letUse(t, namespace, "jane")
 	config := rest.CopyConfig(shared.as(t, "jane", "fruit"))
 	config.Impersonate.Extra = map[string][]string{"example.com/scopes": {"read", "write"}, "example.com/team": {"orchard"}}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := need(kubernetes.NewForConfig(config))(t)
 	jane := client.CoreV1().Secrets(namespace)
 	forged := tokenSecret("s", namespace, "banana")
 	forged.Annotations[v1alpha1.AnnotationRequester], forged.Annotations[v1alpha1.AnnotationRequesterGroups] = "system:admin", "system:masters"
@@ -93,9 +84,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 	refused(t, "taking it over without the right", patch(t, bob, "s", takeOver), "bob may not have tokens")
 
 	// The right goes; renewals end.
-	if err := shared.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shared.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	shared.letAgent(t, namespace)
 	shared.renewalIsDenied(t, namespace, "s", "jane")
 	_, last := shared.awaitToken(t, namespace, "s", nil)
@@ -120,9 +109,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 func (p plane) renewalIsDenied(t *testing.T, namespace, secret, user string) {
 	t.Helper()
 	eventually(t, func() error {
-		if err := patch(t, p.client(t).CoreV1().Secrets(namespace), secret, string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, patch(t, p.client(t).CoreV1().Secrets(namespace), secret, string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken))))
 		warnings := p.warnings(t, namespace)
 		if !slices.ContainsFunc(warnings, func(w string) bool {
 			return strings.Contains(w, "Secret/"+secret+" UseDenied: "+user+", on whose behalf")
@@ -183,9 +170,7 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 	labelled := tokenSecret("labelled", namespace, "banana")
 	maps.Copy(labelled.Annotations, forged)
 	for _, secret := range []*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: forged}}, labelled} {
-		if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errOf(root.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})))
 	}
 	update := func(name string, change func(*corev1.Secret)) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -113,9 +113,7 @@ func TestFinishedPodsOfOtherWebhooks(t *testing.T) {
 		{"containers", v1alpha1.DeliveryCSI, false, []string{"spec.containers[c].env" + variables}},
 		{"everything", v1alpha1.DeliveryCSI, false, []string{"spec.volumes[workload-identity-"}},
 	} {
-		if err := shared.deliver(t, namespace, test.delivery); err != nil {
-			t.Fatal(err)
-		}
+		must(t, shared.deliver(t, namespace, test.delivery))
 		eventually(t, func() error { // so it does of the label
 			err := create(pod(test.webhook, test.windows))
 			if err == nil {
@@ -125,9 +123,7 @@ func TestFinishedPodsOfOtherWebhooks(t *testing.T) {
 		})
 		refusedWith(t, fmt.Sprintf("%+v", test), create(pod(test.webhook, test.windows)), 422, test.lacks...)
 	}
-	if err := shared.deliver(t, namespace, v1alpha1.DeliverySecret); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shared.deliver(t, namespace, v1alpha1.DeliverySecret))
 	made := need(p.CoreV1().Pods(namespace).Create(t.Context(), pod("", false), metav1.CreateOptions{}))(t)
 	debug := func(webhook string) error {
 		need(p.CoreV1().Pods(namespace).Patch(t.Context(), made.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"strip":"`+webhook+`"}}}`), metav1.PatchOptions{}))(t)

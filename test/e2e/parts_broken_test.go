@@ -141,9 +141,7 @@ func (p plane) replaced(t *testing.T, name string, files map[string][]byte) (men
 	}
 	start := func(files map[string][]byte) {
 		for file, content := range files {
-			if err := os.WriteFile(filepath.Join(p.Dir, "pki", name, file), content, 0o600); err != nil {
-				t.Error(err)
-			}
+			expect(t, os.WriteFile(filepath.Join(p.Dir, "pki", name, file), content, 0o600))
 		}
 		now := need(readPlane(p.Dir))(t)
 		if at := slices.IndexFunc(now.Components, func(c component) bool { return c.Name == name }); at >= 0 { // or it ended already
@@ -181,9 +179,7 @@ func (p plane) unbound(t *testing.T, name string) (mend func()) {
 				_, err := rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: b.Labels}, RoleRef: b.RoleRef, Subjects: b.Subjects}, metav1.CreateOptions{})
 				return err
 			})
-			if err := rbac.ClusterRoleBindings().Delete(t.Context(), b.Name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rbac.ClusterRoleBindings().Delete(t.Context(), b.Name, metav1.DeleteOptions{}))
 		}
 	}
 	for _, b := range need(rbac.RoleBindings("credence-system").List(t.Context(), metav1.ListOptions{}))(t).Items {
@@ -192,9 +188,7 @@ func (p plane) unbound(t *testing.T, name string) (mend func()) {
 				_, err := rbac.RoleBindings(b.Namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, Labels: b.Labels}, RoleRef: b.RoleRef, Subjects: b.Subjects}, metav1.CreateOptions{})
 				return err
 			})
-			if err := rbac.RoleBindings(b.Namespace).Delete(t.Context(), b.Name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rbac.RoleBindings(b.Namespace).Delete(t.Context(), b.Name, metav1.DeleteOptions{}))
 		}
 	}
 	if len(mends) == 0 {
@@ -202,9 +196,7 @@ func (p plane) unbound(t *testing.T, name string) (mend func()) {
 	}
 	return func() {
 		for _, mend := range mends {
-			if err := mend(); err != nil {
-				t.Error(err)
-			}
+			expect(t, mend())
 		}
 	}
 }

@@ -18,10 +18,8 @@ func TestQuotaCountsIdentities(t *testing.T) {
 	admin := shared.config(t)
 	const counted = corev1.ResourceName("count/workloadidentities.authentication.gardener.cloud")
 	quotas := shared.client(t).CoreV1().ResourceQuotas(namespace)
-	if _, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "identities"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{counted: resource.MustParse("2")}}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errOf(quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "identities"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{counted: resource.MustParse("2")}}}, metav1.CreateOptions{})))
 	used := func(want string) {
 		t.Helper()
 		eventually(t, func() error {

@@ -61,10 +61,7 @@ func TestPlaneWrittenObjects(t *testing.T) {
 				})
 			}
 			good("the start")
-			before, err := of.Get(t.Context(), object.name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := need(of.Get(t.Context(), object.name, metav1.GetOptions{}))(t)
 			for _, attack := range attacks(object, before) {
 				if err := attack.do(t, of); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 					t.Errorf("%s: %v", attack.name, err)
@@ -152,10 +149,7 @@ func webhooksOf(o *unstructured.Unstructured) (all []map[string]any) {
 // writtenObjects are those of a plane with certificates of an installation.
 func writtenObjects(t *testing.T, p plane) []written {
 	t.Helper()
-	documents, err := p.client(t).CoreV1().ConfigMaps(installation).Get(t.Context(), "credence-discovery", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := need(p.client(t).CoreV1().ConfigMaps(installation).Get(t.Context(), "credence-discovery", metav1.GetOptions{}))(t)
 	all := []written{{
 		schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, installation, "credence-discovery", []string{"data"}, true,
 		func(o *unstructured.Unstructured, _ time.Time) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/admissiontest"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Each addition of each case is taken away once, as a later webhook could: for every target system, operating system and kind of container.
@@ -20,10 +21,7 @@ func TestIncompletePods(t *testing.T) {
 	for _, name := range cases(t) {
 		var f facts
 		unmarshal(t, read(t, filepath.Join("testdata", name, "facts.yaml")), &f)
-		raw, err := yaml.YAMLToJSONStrict(read(t, filepath.Join("testdata", name, "pod.yaml")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := testkit.Need(yaml.YAMLToJSONStrict(read(t, filepath.Join("testdata", name, "pod.yaml"))))(t)
 		tried += withoutEachAddition(t, name, raw, f)
 	}
 	if tried < 100 {
@@ -44,15 +42,11 @@ func withoutEachAddition(t *testing.T, name string, raw []byte, f facts) int {
 	t.Helper()
 	judge := func(patch []pods.Operation) *pods.Denial {
 		var pod corev1.Pod
-		if err := json.Unmarshal(admissiontest.Apply(t, raw, patch), &pod); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(admissiontest.Apply(t, raw, patch), &pod))
 		return pods.Incomplete(f.request(&pod))
 	}
 	var pod corev1.Pod
-	if err := json.Unmarshal(raw, &pod); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(raw, &pod))
 	result := pods.Decide(f.request(&pod))
 	if result.Denial != nil {
 		if denial := judge(nil); denial == nil || denial.Message != result.Denial.Message {
@@ -82,10 +76,7 @@ func wantedItem(t *testing.T, pod *corev1.Pod, operation pods.Operation) string 
 		}
 	}
 	path = strings.ReplaceAll(strings.TrimPrefix(strings.ReplaceAll(path, "/", "."), "."), "~1", "/")
-	text, err := json.Marshal(operation.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(json.Marshal(operation.Value))(t)
 	if _, name, named := strings.Cut(string(text), `{"name":"`); named {
 		return path + "[" + name[:strings.Index(name, `"`)] + "]"
 	}

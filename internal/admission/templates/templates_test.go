@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/admission/templates"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const template = `{"metadata":{"annotations":{"a":"b"}},"spec":{"serviceAccountName":"app","containers":[{"name":"main","later":1}]}}`
@@ -23,10 +24,7 @@ func of(kind, metadata, template string) []byte {
 func TestFind(t *testing.T) {
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet"} {
 		t.Run(kind, func(t *testing.T) {
-			w, err := templates.Find(of(kind, "", template), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := testkit.Need(templates.Find(of(kind, "", template), nil))(t)
 			if w.Kind != kind || w.Name != "fruit" || w.Pod.Namespace != "orchard" || w.Pod.Annotations["a"] != "b" || w.Pod.Spec.ServiceAccountName != "app" || len(w.Pod.Spec.Containers) != 1 {
 				t.Errorf("%+v", w)
 			}

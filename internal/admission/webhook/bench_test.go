@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // typicalReview is a pod as a Deployment's controller makes it, with the additions of the API server: a service account's own volume,
@@ -31,16 +32,13 @@ func typicalReview(b *testing.B) []byte {
 		"spec":{"volumes":[{"name":"data","emptyDir":{}},{"name":"kube-api-access-x","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}}],
 		"containers":[` + strings.Replace(container, "NAME", "main", 1) + `,` + strings.Replace(container, "NAME", "proxy", 1) + `],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"app","serviceAccount":"app","securityContext":{"runAsNonRoot":true},"schedulerName":"default-scheduler",
 		"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},"status":{}}`
-	body, err := json.Marshal(map[string]any{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": map[string]any{
+	body := testkit.Need(json.Marshal(map[string]any{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": map[string]any{
 		"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "kind": map[string]string{"group": "", "version": "v1", "kind": "Pod"}, "resource": map[string]string{"group": "", "version": "v1", "resource": "pods"},
 		"requestKind": map[string]string{"group": "", "version": "v1", "kind": "Pod"}, "requestResource": map[string]string{"group": "", "version": "v1", "resource": "pods"},
 		"namespace": "orchard", "operation": "CREATE", "dryRun": false, "object": json.RawMessage(pod), "oldObject": nil,
 		"userInfo": map[string]any{"username": "system:serviceaccount:kube-system:replicaset-controller", "uid": "5f8a", "groups": []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}},
 		"options":  map[string]string{"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	return body
 }
 
@@ -63,18 +61,10 @@ func BenchmarkFinishedPods(b *testing.B) {
 			Kind       string         `json:"kind"`
 			Request    map[string]any `json:"request"`
 		}
-		if err := json.Unmarshal(body, &sent); err != nil {
-			b.Fatal(err)
-		}
-		pod, err := json.Marshal(sent.Request["object"])
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, json.Unmarshal(body, &sent))
+		pod := testkit.Need(json.Marshal(sent.Request["object"]))(b)
 		sent.Request["object"] = json.RawMessage(applied(b, string(pod), review()))
-		finished, err := json.Marshal(sent)
-		if err != nil {
-			b.Fatal(err)
-		}
+		finished := testkit.Need(json.Marshal(sent))(b)
 		b.Run(name, func(b *testing.B) { measure(b, handler, finishedPods, finished, false) })
 		b.Run(name+"/nothing", func(b *testing.B) { measure(b, nothing, finishedPods, finished, false) })
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const agent = "system:serviceaccount:credence-system:credence-agent"
@@ -232,13 +233,10 @@ func (s sent) body(t testing.TB) []byte {
 	if s.operation == "" {
 		s.operation = admissionv1.Create
 	}
-	body, err := json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
+	body := testkit.Need(json.Marshal(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
 		"uid": "uid-1", "resource": map[string]string{"group": group, "version": version, "resource": resource}, "subResource": s.sub, "namespace": "orchard", "name": "picker",
 		"operation": s.operation, "userInfo": map[string]any{"username": s.user, "groups": []string{"g"}}, "object": text(s.object), "oldObject": text(s.old), "laterField": 1,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	return body
 }
 
@@ -267,9 +265,7 @@ func ask(t testing.TB, handler http.Handler, path string, s sent) *admissionv1.A
 func answered(t testing.TB, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(body, &review))
 	if review.Kind != "AdmissionReview" || review.APIVersion != "admission.k8s.io/v1" || review.Response == nil || review.Response.UID == "" || review.Request != nil {
 		t.Fatalf("not what the API server takes: %s", body)
 	}
@@ -289,9 +285,7 @@ func applied(t testing.TB, object string, response *admissionv1.AdmissionRespons
 		return object
 	}
 	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := patch.Apply([]byte(object))
 	if err != nil {
 		t.Fatalf("apply %s to %s: %v", response.Patch, object, err)

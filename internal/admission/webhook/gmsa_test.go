@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const webapp1 = `{"CmsPlugins":["ActiveDirectory"]}`
@@ -348,9 +349,7 @@ func TestReviewsAreAnsweredAsTheyAreAsked(t *testing.T) {
 			PatchType string
 		}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	want := got
 	want.APIVersion, want.Kind, want.Response.UID, want.Response.Allowed, want.Response.PatchType = "admission.k8s.io/v1beta1", "AdmissionReview", uid, true, "JSONPatch"
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -178,16 +178,12 @@ func TestObjects(t *testing.T) {
 	eventually(t, want(f, "fruit", "banana", banana, orchard))
 
 	kind, err := f.Kind(group+"/"+version, "Shoot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	object, err := kind.Find("fruit", "banana")
 	if err != nil || object.UID != "uid-of-banana" {
 		t.Fatalf("%+v, %v", object, err)
 	}
-	if err := object.Uses(types.NamespacedName{Namespace: "fruit", Name: "dns"}); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, object.Uses(types.NamespacedName{Namespace: "fruit", Name: "dns"}))
 	if err := object.Uses(types.NamespacedName{Namespace: "other", Name: "dns"}); err == nil || !strings.Contains(err.Error(), "does not refer to WorkloadIdentity other/dns") {
 		t.Errorf("another identity: %v", err)
 	}
@@ -200,9 +196,7 @@ func TestObjects(t *testing.T) {
 		wantCode(f, "", "banana", http.StatusNotFound, "banana"),
 		wantCode(f, "stray", "kiwi", http.StatusConflict, `the claim project of ContextKind shoots.core.gardener.cloud is not known: no projects have the key "stray"`),
 	} {
-		if err := check(); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, check())
 	}
 	if other, err := f.Kind(group+"/v1", "Shoot"); other != nil || err != nil {
 		t.Errorf("another version: %v, %v", other, err)
@@ -214,12 +208,8 @@ func TestObjects(t *testing.T) {
 	write(t, client, "projects", "", later)
 	write(t, client, "projects", "", project("seen", "stray"))
 	eventually(t, want(f, "stray", "kiwi", issuer.Object{Claim: "shoot", Namespace: "stray", Name: "kiwi", UID: "uid-of-kiwi"}, issuer.Object{Claim: "project", Name: "seen", UID: "uid-of-seen"}))
-	if err := want(f, "fruit", "banana", banana, orchard)(); err != nil {
-		t.Errorf("with a project that was created later: %v", err)
-	}
-	if err := client.Resource(resource("projects")).Delete(t.Context(), "orchard", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Expect(t, want(f, "fruit", "banana", banana, orchard)(), "with a project that was created later")
+	testkit.Must(t, client.Resource(resource("projects")).Delete(t.Context(), "orchard", metav1.DeleteOptions{}))
 	garden := issuer.Object{Claim: "project", Name: "garden", UID: "uid-of-garden"}
 	eventually(t, want(f, "fruit", "banana", banana, garden))
 	labeled := shoots("shoot")
@@ -234,9 +224,7 @@ func TestObjects(t *testing.T) {
 		}
 		return nil
 	})
-	if err := want(f, "fruit", "banana", banana, garden)(); err != nil {
-		t.Errorf("after another ContextKind came: %v", err)
-	}
+	testkit.Expect(t, want(f, "fruit", "banana", banana, garden)(), "after another ContextKind came")
 	if lists(client, "shoots") > 1 || lists(client, "projects") > 1 {
 		t.Errorf("shoots were listed %d times, projects %d times", lists(client, "shoots"), lists(client, "projects"))
 	}
@@ -255,9 +243,7 @@ func resource(name string) schema.GroupVersionResource {
 
 func write(t *testing.T, client dynamic.Interface, name, namespace string, object *unstructured.Unstructured) {
 	t.Helper()
-	if _, err := client.Resource(resource(name)).Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(client.Resource(resource(name)).Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{})))
 }
 
 // While the API does not answer, nothing is known: also what was read before.
@@ -333,9 +319,7 @@ func TestObjectsAfterAnOutage(t *testing.T) {
 		}
 		return nil
 	})
-	if err := wantCode(f, "fruit", "banana", http.StatusServiceUnavailable, "cannot be read")(); err != nil {
-		t.Errorf("while there are more pages: %v", err)
-	}
+	testkit.Expect(t, wantCode(f, "fruit", "banana", http.StatusServiceUnavailable, "cannot be read")(), "while there are more pages")
 	state.Store(up)
 	eventually(t, func() error { _, err := claims(f, "fruit", "banana"); return err })
 }
@@ -383,26 +367,16 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	eventually(t, uid("east", "uid-of-east"))
-	if err := uid("west", "")(); err != nil {
-		t.Errorf("a cluster that is not a Seed: %v", err)
-	}
-	kind, err := f.Kind(group+"/"+version, "Seed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := kind.Find("", "east")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Expect(t, uid("west", "")(), "a cluster that is not a Seed")
+	kind := testkit.Need(f.Kind(group+"/"+version, "Seed"))(t)
+	seed := testkit.Need(kind.Find("", "east"))(t)
 	if got, err := seed.Claims(); len(got) != 0 || err != nil {
 		t.Errorf("claims %v, %v", got, err)
 	}
 	if !seed.On("east") || seed.On("west") {
 		t.Errorf("on east: %v, on west: %v", seed.On("east"), seed.On("west"))
 	}
-	if err := seed.Uses(types.NamespacedName{Namespace: "garden", Name: "backup"}); err != nil {
-		t.Error(err)
-	}
+	testkit.Expect(t, seed.Uses(types.NamespacedName{Namespace: "garden", Name: "backup"}))
 	s.events.Delete(seeds(same))
 	eventually(t, uid("east", ""))
 }
@@ -461,9 +435,7 @@ func TestEndedObjects(t *testing.T) {
 	if f.Ended("uid-of-banana") {
 		t.Error("it has ended before its deletion")
 	}
-	if err := client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}))
 	eventually(t, func() error {
 		if !f.Ended("uid-of-banana") {
 			return errors.New("it has not ended")

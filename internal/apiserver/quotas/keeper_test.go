@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Writes are refused with the limit and the numbers, and let through once there is room.
@@ -119,17 +121,13 @@ func TestReleased(t *testing.T) {
 	}
 	r.look()
 	w.clock.SetTime(noon.Add(reserved))
-	if err := r.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.sweep(t.Context()))
 	entries, err := r.Keeper.store.read(t.Context(), ledgerOf(w.quotas["quotas/all"], "garden-a"))
 	if err != nil || len(entries) != 1 || len(entries["shoots.core.gardener.cloud/garden-a/rest"].Reservations) > 0 {
 		t.Errorf("in the ledger, once the time is over: %v, %v", entries, err)
 	}
 	w.quotas["quotas/all"].UID = "made anew"
-	if err := r.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.sweep(t.Context()))
 	if all, err := r.Keeper.store.all(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("ledgers of a former Quota: %v, %v", all, err)
 	}
@@ -242,9 +240,7 @@ func TestSlowReadOfWhatCameBack(t *testing.T) {
 			t.Fatalf("refused with %q", refused)
 		}
 		other.look()
-		if err := other.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, other.sweep(t.Context()))
 	}
 	settled("one", "10")
 	if refused := other.write(t, "smaller", with(one, "cpu", "1")); refused != "" {
@@ -342,9 +338,7 @@ func TestNeverExceeded(t *testing.T) {
 				case 1:
 					r.look()
 				case 2:
-					if err := r.sweep(t.Context()); err != nil {
-						t.Error(err)
-					}
+					testkit.Expect(t, r.sweep(t.Context()))
 				case 3:
 					flying.Lock()
 					w.clock.SetTime(w.clock.Now().Add(reserved / 2))
@@ -364,9 +358,7 @@ func TestNeverExceeded(t *testing.T) {
 						count["lost"]++
 					default:
 						if random.IntN(3) == 0 { // it comes late
-							if err := replicas[random.IntN(len(replicas))].sweep(t.Context()); err != nil {
-								t.Error(err)
-							}
+							testkit.Expect(t, replicas[random.IntN(len(replicas))].sweep(t.Context()))
 						}
 						if w.persist(reviewed) {
 							count["stored"]++
@@ -398,14 +390,9 @@ func TestNeverExceeded(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(reserved))
 	for _, r := range replicas {
 		r.look()
-		if err := r.sweep(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, r.sweep(t.Context()))
 	}
-	entries, err := replicas[0].Keeper.store.read(t.Context(), ledgerOf(w.quotas["quotas/all"], ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Need(replicas[0].Keeper.store.read(t.Context(), ledgerOf(w.quotas["quotas/all"], "")))(t)
 	var ledger resource.Quantity
 	for key, each := range entries {
 		charge, known := each.charge("cpu")
@@ -431,9 +418,7 @@ func TestUnknownUsage(t *testing.T) {
 		w.shoots["garden-a/"+name] = with(w.shoots["garden-a/"+name], "cpu", "much")
 	}
 	r.look()
-	if err := r.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.sweep(t.Context()))
 	const why = `spec.usage of ContextKind shoots.core.gardener.cloud: cpu: "much" is not a quantity`
 	for namespace, about := range map[string]string{"garden-a": "shoots.core.gardener.cloud garden-a/one: ", "garden-b": ""} {
 		want := "Quota quotas/all, which CredentialsBinding " + namespace + "/b lists: how much cpu 2 other objects use is not known: " + about + why

@@ -317,10 +317,7 @@ func (bindings) Watch(context.Context, *internalversion.ListOptions) (watch.Inte
 func (r *replica) write(t *testing.T, request string, object *unstructured.Unstructured) string {
 	t.Helper()
 	reviewed := r.asked(request, object)
-	refused, err := r.Admit(t.Context(), reviewed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := testkit.Need(r.Admit(t.Context(), reviewed))(t)
 	if refused == "" && !r.persist(reviewed) {
 		t.Fatal(fmt.Errorf("%s is not stored", object.GetName()))
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // newAccount is a World with the service account ns/web, which names identities that exist.
@@ -56,9 +57,7 @@ func requestsTokens(w *deliverytest.World) bool {
 func secretNames(t testing.TB, w *deliverytest.World) []string {
 	t.Helper()
 	var list corev1.SecretList
-	if err := w.Client.List(t.Context(), &list, client.InNamespace("ns")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Client.List(t.Context(), &list, client.InNamespace("ns")))
 	var names []string
 	for _, secret := range list.Items {
 		names = append(names, secret.Name)

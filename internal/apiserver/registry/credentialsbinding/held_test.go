@@ -24,6 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
@@ -59,23 +60,11 @@ func newBindings(t *testing.T) *bindings {
 
 func newBindingsWith(t *testing.T, all apiservertest.Rights) *bindings {
 	t.Helper()
-	scheme, err := apiserver.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := testkit.Need(apiserver.NewScheme())(t)
 	getter := apiservertest.NewStorage(t).RESTOptions(scheme, apiserver.GroupVersions()...)
-	identities, err := workloadidentity.NewREST(scheme, getter, "https://issuer.example.com", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits, err := quota.NewREST(scheme, getter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := credentialsbinding.NewREST(scheme, getter, identities, limits, nil, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identities := testkit.Need(workloadidentity.NewREST(scheme, getter, "https://issuer.example.com", all))(t)
+	limits := testkit.Need(quota.NewREST(scheme, getter))(t)
+	made := testkit.Need(credentialsbinding.NewREST(scheme, getter, identities, limits, nil, all))(t)
 	for _, destroy := range []func(){identities.Destroy, limits.Destroy, made.Destroy} {
 		t.Cleanup(destroy)
 	}
@@ -86,9 +75,7 @@ func newBindingsWith(t *testing.T, all apiservertest.Rights) *bindings {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cloud"},
 		Provider:   v1alpha1.CredentialsProvider{Type: "aws"}, SecretRef: &v1alpha1.CredentialsReference{Name: "account"},
 	}
-	if _, err := b.Create(b.ctx, binding, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(b.Create(b.ctx, binding, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})))
 	return b
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const eastAgent = "system:serviceaccount:workload-clusters:east-agent"
@@ -163,9 +164,7 @@ func newLandscape() *landscape {
 func (l *landscape) plain(namespace string) { l.namespace, l.object = namespace, nil }
 
 func (l *landscape) update(t *testing.T, changed *unstructured.Unstructured) {
-	if _, err := l.client.Resource(shootResource).Namespace("fruit").Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, testkit.Err(l.client.Resource(shootResource).Namespace("fruit").Update(t.Context(), changed, metav1.UpdateOptions{})))
 }
 
 // webhook has the account of the webhook request a token.
@@ -239,9 +238,7 @@ var agentRows = map[string]row{
 		l.bindings[types.NamespacedName{Namespace: "fruit", Name: "bound"}] = types.NamespacedName{Namespace: "stray", Name: "one"}
 	}, words: "does not refer to WorkloadIdentity trees/one"},
 	"an object that was deleted": {later: func(t *testing.T, l *landscape) {
-		if err := l.client.Resource(shootResource).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, l.client.Resource(shootResource).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}))
 	}, words: "is not on WorkloadCluster east"},
 	"an object that does not exist":                                                              {before: func(l *landscape) { l.object.Name = "apple" }, words: "is not on WorkloadCluster east"},
 	"an object on another cluster, by another uid":                                               {before: func(l *landscape) { l.caller.Name, l.object.UID = "west-agent", "uid-of-before" }, words: "is not on WorkloadCluster west"},
@@ -267,10 +264,7 @@ var agentRows = map[string]row{
 // The document of what an agent gets is complete, and true: the answer of each row is that of the endpoint to a caller whom RBAC lets create all
 // tokens. A change counts with its event, before any time passes.
 func TestAgents(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/reference/agents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Need(os.ReadFile("../../../../docs/reference/agents.md"))(t)
 	documented := map[string]int{}
 	for _, match := range regexp.MustCompile(`(?m)^\| [0-9]+ \| (.+?) \| (token|[0-9]{3}) \|`).FindAllStringSubmatch(string(text), -1) {
 		code, _ := strconv.Atoi(match[2])

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -101,9 +102,7 @@ func TestConditions(t *testing.T) {
 // A reader's conditions must not change what a cache holds.
 func TestSettleSharesNothing(t *testing.T) {
 	cached := fresh()
-	if err := record(cached, "a", reported(1, 1, 60, ""), start); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, record(cached, "a", reported(1, 1, 60, ""), start))
 	before := cached.DeepCopy()
 	read := *cached
 	settle(&read, start.Add(2*time.Hour))
@@ -115,9 +114,7 @@ func TestSettleSharesNothing(t *testing.T) {
 func TestHowOftenAndHowManyReport(t *testing.T) {
 	wi := fresh()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	if err := record(wi, "a", reported(1, 1, 60, ""), at(0)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, record(wi, "a", reported(1, 1, 60, ""), at(0)))
 	before := wi.DeepCopy()
 	if err := record(wi, "a", reported(1, 1, 60, ""), at(30)); err != nil || cmp.Diff(before, wi) != "" {
 		t.Errorf("the same again: %v, %s", err, cmp.Diff(before, wi))
@@ -126,13 +123,9 @@ func TestHowOftenAndHowManyReport(t *testing.T) {
 	if after, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || !ok || after != 30 || cmp.Diff(before, wi) != "" {
 		t.Errorf("another within a minute: %v, after %d", err, after)
 	}
-	if err := record(wi, "a", reported(2, 1, 60, ""), at(60)); err != nil {
-		t.Errorf("after a minute: %v", err)
-	}
+	testkit.Expect(t, record(wi, "a", reported(2, 1, 60, ""), at(60)), "after a minute")
 	for i := range maxReporters - 1 {
-		if err := record(wi, fmt.Sprintf("b%d", i), reported(1, 1, 90, ""), at(60)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, record(wi, fmt.Sprintf("b%d", i), reported(1, 1, 90, ""), at(60)))
 	}
 	if err := record(wi, "late", reported(1, 1, 60, ""), at(60)); !apierrors.IsConflict(err) || len(wi.Status.Deliveries) != maxReporters {
 		t.Errorf("one too many: %v", err)
@@ -168,9 +161,7 @@ func TestHowOftenAndHowManyReport(t *testing.T) {
 			t.Errorf("step %d, %+v: %v, %d entries", i, step, err, len(wi.Status.Deliveries))
 		}
 	}
-	if err := record(wi, "a", reported(0, 0, 0, ""), at(300)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, record(wi, "a", reported(0, 0, 0, ""), at(300)))
 	for seconds, want := range map[int]int{300: 2, 359: 2, 360: 1} {
 		read := *wi
 		settle(&read, at(seconds))
@@ -229,9 +220,7 @@ func TestControlCharactersOfReports(t *testing.T) {
 	wi, report := fresh(), reported(1, 0, 0, "UseDenied")
 	report.Failure.Message = "\x1b[2Jgone\r\n\u202e" + strings.Repeat("\x1b", maxMessage)
 	for range 2 {
-		if err := record(wi, "a", report, start); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, record(wi, "a", report, start))
 	}
 	for _, c := range wi.Status.Conditions {
 		if strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) || len(c.Message) > 2*maxMessage {

@@ -39,15 +39,11 @@ func TestReleaseJustAfterTheDeletion(t *testing.T) {
 				answer = conflict
 			}
 		}
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			t.Error(err)
-		}
+		testkit.Expect(t, json.NewEncoder(w).Encode(answer))
 	}))
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(authority, (&testkit.Certificate{Certificate: server.Certificate()}).PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(authority, (&testkit.Certificate{Certificate: server.Certificate()}).PEM(), 0o600))
 
 	var out bytes.Buffer
 	kube := connection.New()
