@@ -24,10 +24,14 @@ func Redact(s string) string { return looksLikeToken.ReplaceAllString(s, "[redac
 
 // Printable escapes what could move the cursor, recolour or reorder a terminal, in the form of JSON and Go strings.
 func Printable(s string) string {
+	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+	if !strings.ContainsFunc(s, func(r rune) bool { return !harmless(r) }) {
+		return s
+	}
 	var safe strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+		case harmless(r):
 			safe.WriteRune(r)
 		case r > 0xffff:
 			fmt.Fprintf(&safe, `\U%08x`, r)
