@@ -64,7 +64,9 @@ func (p plane) backUp(t *testing.T, wi *v1alpha1.WorkloadIdentity) (file, key st
 	recipient, key := ageKey(t)
 	_, otherKey := ageKey(t)
 	keysDir := filepath.Join(p.Dir, "keys")
-	p.must(t, "", "credence", "backup", "create", dir, "--ring", "--keys-dir", keysDir, "--recipient", recipient, "--keep", "1")
+	if out := p.must(t, "", "credence", "backup", "create", dir, "--ring", "--keys-dir", keysDir, "--recipient", recipient, "--keep", "1", "-o", "json"); !strings.Contains(out, `"ring": true`) {
+		t.Errorf("%s", out)
+	}
 	made, err := filepath.Glob(filepath.Join(dir, "credence-*.backup"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("backups in the folder: %v, %v", made, err)

@@ -21,9 +21,9 @@ type enable struct {
 	*screen.Terminal
 	connection *connection.Flags
 
-	accountUse, agent, dryRun string
-	makers, groups            []string
-	profiles, print           bool
+	accountUse, agent, dryRun, output string
+	makers, groups                    []string
+	profiles, print                   bool
 }
 
 // NewEnable is "enable".
@@ -63,6 +63,7 @@ a cluster admin.`,
 	flags.StringVar(&e.agent, "agent", rights.Agent().Name, "The user that the agent is, for one of another cluster")
 	flags.BoolVar(&e.print, "print", false, "Print the objects as YAML, and talk to no cluster")
 	objects.DryRunFlag(cmd, &e.dryRun)
+	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 
@@ -95,7 +96,7 @@ func (e *enable) run(cmd *cobra.Command, name string) error {
 		all = append(all, objects.Binding(binding))
 	}
 	if e.print {
-		return objects.Print(e.Out, "yaml", objects.Contents(all))
+		return objects.Print(e.Out, e.output, objects.Contents(all)) // as YAML, unless as JSON
 	}
 	return e.apply(cmd, name, all)
 }
@@ -112,6 +113,9 @@ func (e *enable) apply(cmd *cobra.Command, name string, all []objects.Object) er
 	stop()
 	if err != nil {
 		return err
+	}
+	if e.output != "text" {
+		return objects.Print(e.Out, e.output, objects.Contents(all))
 	}
 	_, err = io.WriteString(e.Out, writer.Lines(all))
 	return err

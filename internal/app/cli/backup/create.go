@@ -31,6 +31,7 @@ type create struct {
 
 	recipients []string
 	withRing   bool
+	output     string
 	keep       int
 }
 
@@ -56,6 +57,7 @@ has it.`,
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
 	flags := cmd.Flags()
+	command.Output(cmd, &c.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	flags.StringArrayVar(&c.recipients, "recipient", nil, "Encrypt the file to this public key of age (age1…); may be repeated")
 	flags.BoolVar(&c.withRing, "ring", false, "Also back up the ring of signing keys; needs --recipient")
 	flags.IntVar(&c.keep, "keep", 0, "If FILE is a folder: how many of its backups to keep, the new one included; 0: all")
@@ -106,7 +108,11 @@ func (c *create) run(cmd *cobra.Command, target string) error {
 			return err
 		}
 	}
+	print := c.Instead(c.output)
 	if _, err := fmt.Fprintf(c.Out, "%s: %s of %s%s\n", file, identityCount(len(made.Identities)), made.Issuer, suffix(made)); err != nil {
+		return err
+	}
+	if err := print(map[string]any{"file": file, "issuer": made.Issuer, "identities": len(made.Identities), "ring": c.withRing, "leftOut": left}); err != nil {
 		return err
 	}
 	return prune(file, c.keep, len(made.Identities) == 0)

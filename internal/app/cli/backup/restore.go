@@ -59,7 +59,7 @@ that has none. Do it before the API server starts there for the first time.`,
 	}
 	r.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would be restored")
+	command.DryRun(cmd, &r.dryRun, "Change nothing, only print what would be restored")
 	flags.BoolVar(&r.yes, "yes", false, "Restore")
 	flags.BoolVar(&r.keepNewer, "keep-newer", false, "Leave what differs from the backup as it is, and restore the rest")
 	flags.StringArrayVar(&r.only, "only", nil, "Restore only the identities of this `NAMESPACE`, or one by NAMESPACE/NAME; may be repeated")

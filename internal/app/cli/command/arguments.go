@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,3 +75,29 @@ func Output(cmd *cobra.Command, value *string, help string, allowed ...string) {
 	CompleteFlag(cmd, "output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return OneOf(cmd, "output", *value, allowed...) }
 }
+
+// DryRun adds the flag --dry-run to a command that talks to a server or a folder in each dry run: alone or "server", or "none".
+func DryRun(cmd *cobra.Command, into *bool, help string) {
+	cmd.Flags().Var((*dryRun)(into), "dry-run", help)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
+	CompleteFlag(cmd, "dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+type dryRun bool
+
+func (d *dryRun) String() string {
+	if *d {
+		return "server"
+	}
+	return "none"
+}
+
+func (d *dryRun) Set(value string) error {
+	if value != "none" && value != "server" {
+		return errors.New("it must be server or none")
+	}
+	*d = value == "server"
+	return nil
+}
+
+func (d *dryRun) Type() string { return "string" }

@@ -141,13 +141,26 @@ func (d *checkup) print(found *doctor.Diagnosis) error {
 	}
 	var text strings.Builder
 	for _, finding := range found.Findings {
-		fmt.Fprintf(&text, "%-7s  %-*s  %s\n", finding.Verdict, width, finding.Check, wording.OneLine(finding.Detail))
+		lines := d.folded(finding.Detail, width)
 		if finding.Hint != "" {
-			fmt.Fprintf(&text, "%-7s  %-*s  → %s\n", "", width, "", wording.OneLine(finding.Hint))
+			lines = append(lines, d.folded("→ "+finding.Hint, width)...)
+		}
+		fmt.Fprintf(&text, "%-7s  %-*s  %s\n", finding.Verdict, width, finding.Check, lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(&text, "%-7s  %-*s  %s\n", "", width, "", line)
 		}
 	}
 	counts := found.Counts()
 	fmt.Fprintf(&text, "%d passed, %d warned, %d failed, %d skipped\n", counts[doctor.Pass], counts[doctor.Warn], counts[doctor.Fail], counts[doctor.Skipped])
 	_, err := io.WriteString(d.Out, wording.Printable(text.String()))
 	return err
+}
+
+// folded is a text behind the columns of verdicts and checks: one line for a program, and as many as it takes at a terminal.
+func (d *checkup) folded(text string, width int) []string {
+	text = wording.OneLine(text)
+	if !screen.IsTerminal(d.Out) {
+		return []string{text}
+	}
+	return screen.Fold(text, max(screen.Columns-width-11, 40))
 }

@@ -46,7 +46,7 @@ when it starts. The folder must exist.`,
 	flags := cmd.Flags()
 	flags.StringVar(&i.reason, "reason", "", "Why; it is recorded (required)")
 	flags.BoolVar(&i.acceptLoss, "accept-loss", false, "Accept that tokens of lost keys are refused (required)")
-	flags.BoolVar(&i.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	command.DryRun(cmd, &i.dryRun, "Change nothing, only print what would come of it")
 	i.addFlags(cmd)
 	return cmd
 }

@@ -24,7 +24,7 @@ import (
 type revoke struct {
 	ringChoice
 
-	reason, caFile              string
+	reason, caFile, output      string
 	acceptRefusals, dryRun, yes bool
 	wait                        time.Duration
 }
@@ -52,11 +52,12 @@ still have it when the time of --wait is over; 3: whether they have it is not kn
 	flags := cmd.Flags()
 	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded with the revocation (required)")
 	flags.BoolVar(&r.acceptRefusals, "accept-refusals", false, "Let the spare sign at once, even if relying parties that do not know it refuse its tokens")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	command.DryRun(cmd, &r.dryRun, "Change nothing, only print what would come of it")
 	flags.DurationVar(&r.wait, "wait", time.Minute, "How long to wait until the published documents are without the key; 0: do not look at them")
 	flags.StringVar(&r.caFile, "ca-file", "", connection.CAFileHelp)
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation")
 	r.addFlags(cmd)
+	command.Output(cmd, &r.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	cmd.Annotations[takesKeyIDs] = "yes"
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -96,11 +97,7 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 	if err := revocation.try(cmd.Context(), ring); err != nil {
 		return err
 	}
-	if r.dryRun {
-		if _, err := fmt.Fprintln(r.Out, dryRunLine); err != nil {
-			return err
-		}
-	} else {
+	if !r.dryRun {
 		if !r.yes {
 			if err := r.confirm(revocation); err != nil {
 				return err
@@ -110,6 +107,15 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 			return revocation.refusal(err)
 		}
 		revocation.dryRun = false
+	}
+	print := r.Instead(r.output)
+	if err := print(map[string]any{"dryRun": r.dryRun, "revocation": v1alpha1.KeyRevocation{TypeMeta: typeOf("KeyRevocation"), Spec: revocation.spec, Status: revocation.status}}); err != nil {
+		return err
+	}
+	if r.dryRun {
+		if _, err := fmt.Fprintln(r.Out, dryRunLine); err != nil {
+			return err
+		}
 	}
 	if err := revocation.print(r.Out, r.Now()); err != nil {
 		return err

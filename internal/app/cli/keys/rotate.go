@@ -21,7 +21,7 @@ import (
 type rotate struct {
 	ringChoice
 
-	algorithm, reason           string
+	algorithm, reason, output   string
 	now, acceptRefusals, dryRun bool
 }
 
@@ -49,8 +49,9 @@ for how long they could refuse valid tokens; if any could, nothing is done witho
 	flags.BoolVar(&r.now, "now", false, "Let the spare sign at once")
 	flags.BoolVar(&r.acceptRefusals, "accept-refusals", false, "With --now: do so even if relying parties that do not know the spare refuse its tokens")
 	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded in the history of the keys")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	command.DryRun(cmd, &r.dryRun, "Change nothing, only print what would come of it")
 	r.addFlags(cmd)
+	command.Output(cmd, &r.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	command.CompleteFlag(cmd, "algorithm", cobra.FixedCompletions(algorithmNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -80,7 +81,15 @@ func (r *rotate) run(cmd *cobra.Command) error {
 			Algorithm: algorithm, ActiveKey: activeKey(seen, algorithm), Now: r.now, AcceptRefusals: r.acceptRefusals, Reason: r.reason,
 		}})
 	}
-	return r.rotate(cmd.Context(), ring, all)
+	print := r.Instead(r.output)
+	if err := r.rotate(cmd.Context(), ring, all); err != nil {
+		return err
+	}
+	rotations := []v1alpha1.KeyRotation{}
+	for _, rotation := range all {
+		rotations = append(rotations, v1alpha1.KeyRotation{TypeMeta: typeOf("KeyRotation"), Spec: rotation.spec, Status: rotation.status})
+	}
+	return print(map[string]any{"dryRun": r.dryRun, "rotations": rotations})
 }
 
 func (r *rotate) rotate(ctx context.Context, ring keyRing, all []*rotation) error {

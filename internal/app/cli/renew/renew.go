@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +63,20 @@ Exit codes: 0 renewed, or requested and nothing of it can be seen; 1 refused; 2 
 	cmd.Flags().DurationVar(&r.over, "over", 0, "With --all: spread the requests over this time (default: a second each, at most 10m)")
 	cmd.Flags().StringVar(&r.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	command.Output(cmd, &r.output, "What to print: text, json or yaml", "text", "json", "yaml")
+	command.CompleteFlag(cmd, "identity", kube.CompleteArgument((*cluster.API).IdentityNames))
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		carriers := map[string]string{"secret": v1alpha1.LabelPurpose + "=" + v1alpha1.PurposeTokenRequestor, "serviceaccount": ""}
+		if len(args) == 0 {
+			return slices.Sorted(maps.Keys(carriers)), cobra.ShellCompDirectiveNoFileComp
+		}
+		labels, known := carriers[args[0]]
+		if !known || len(args) > 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return kube.CompleteNames(cmd.Context(), func(api *cluster.API, ctx context.Context, namespace string) ([]string, error) {
+			return api.Names(ctx, cluster.Listing{Namespace: namespace, Resource: args[0] + "s", Labels: labels})
+		}, "")
+	}
 	return cmd
 }
 

@@ -11,13 +11,21 @@ import (
 	"github.com/credence-id/credence/internal/wording"
 )
 
-// Table prints rows in aligned columns. Cells may come from a server: they are made printable, and of one line.
+// gap is the space between columns.
+const gap = 3
+
+// Table prints rows in aligned columns. Cells may come from a server: they are made printable, and of one line. At a terminal, wide cells are folded.
 func Table(w io.Writer, rows ...[]string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = wording.OneLine(cell)
 		}
+	}
+	if IsTerminal(w) {
+		rows = fold(rows, Columns)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, gap, ' ', 0)
+	for _, row := range rows {
 		if _, err := fmt.Fprintln(table, strings.Join(row, "\t")); err != nil {
 			return err
 		}

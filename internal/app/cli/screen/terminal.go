@@ -49,3 +49,13 @@ func IsTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
+
+// Instead has a command print an object in place of its text, by the function that it returns; for the output text, that function does nothing.
+func (t *Terminal) Instead(output string) func(object any) error {
+	if output == "text" {
+		return func(any) error { return nil }
+	}
+	out := t.Out
+	t.Out = io.Discard
+	return func(object any) error { return Object(out, output, object) }
+}

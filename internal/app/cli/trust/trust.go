@@ -97,7 +97,7 @@ other clouds have no such conditions: the identity is refused there.`,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
-	command.Output(cmd, &c.output, "What to print: commands or terraform", string(trust.Commands), string(trust.Terraform))
+	command.Output(cmd, &c.output, "What to print: commands, terraform, or json, which has the commands and what they are made of", string(trust.Commands), string(trust.Terraform), "json")
 	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
 	cmd.Flags().StringVar(&c.username, "username", "", "For kubernetes: know the bearers of tokens by the username of the service account in whose name the tokens are, and let this one in")
 	cmd.Flags().StringVar(&c.cluster, "cluster", "", "For gcp, kubernetes and vault: take the tokens of this WorkloadCluster alone")
@@ -123,6 +123,9 @@ other clouds have no such conditions: the identity is refused there.`,
 
 func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	form := trust.Form(c.output)
+	if c.output == "json" {
+		form = trust.Commands
+	}
 	if c.provider {
 		if form != trust.Terraform {
 			return command.Usage(cmd, "--provider needs -o terraform: the commands have what all identities of the issuer share already")
@@ -210,6 +213,9 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			Hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", strings.Join(names, " "), namespace),
 			Code: command.ExitRefused, Err: err,
 		}
+	}
+	if c.output == "json" {
+		return screen.JSON(c.Out, map[string]any{"system": system, "issuer": identities[0].Issuer, "subject": identities[0].Subject, "audiences": identities[0].Audiences, "commands": text})
 	}
 	_, err = io.WriteString(c.Out, text)
 	return err
