@@ -170,7 +170,11 @@ func everyKind(t *testing.T, users map[string]*rest.Config) {
 		if version.Group == "" {
 			root = "/api/" + list.GroupVersion
 		}
+		ours := slices.Contains([]string{"authentication.gardener.cloud", "identity.credence.dev", "accounts.credence.dev"}, version.Group)
 		for _, each := range list.APIResources {
+			if ours && slices.Contains(each.Verbs, "list") && !slices.Contains(each.Categories, "credence") {
+				t.Errorf("kubectl get credence leaves out %s.%s", each.Name, list.GroupVersion)
+			}
 			for user, config := range users {
 				for verb, query := range map[string]string{"list": "?limit=500", "watch": "?watch=1&timeoutSeconds=1&allowWatchBookmarks=true"} {
 					if !slices.Contains(each.Verbs, verb) || strings.Contains(each.Name, "/") {

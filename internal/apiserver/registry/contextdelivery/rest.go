@@ -106,6 +106,9 @@ func (*REST) NamespaceScoped() bool { return false }
 // GetSingularName implements rest.SingularNameProvider.
 func (*REST) GetSingularName() string { return "contextdelivery" }
 
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }
+
 // Get implements rest.Getter.
 func (r *REST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	cluster, err := r.callersCluster(ctx)

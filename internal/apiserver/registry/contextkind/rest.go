@@ -32,3 +32,6 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authoriz
 	r.Reviewed = stored.Reviewed[*v1alpha1.ContextKind]{Store: store, Review: r.review}
 	return r, nil
 }
+
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }

@@ -137,3 +137,6 @@ func (*REST) GetSingularName() string { return "keyring" }
 
 // ShortNames implements rest.ShortNamesProvider.
 func (*REST) ShortNames() []string { return []string{"kr"} }
+
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }

@@ -46,6 +46,9 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, authoriz
 // ShortNames implements rest.ShortNamesProvider.
 func (*REST) ShortNames() []string { return []string{"wc"} }
 
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }
+
 // Delete implements rest.GracefulDeleter.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return r.Store.Delete(ctx, name, stored.Then(validate, func(ctx context.Context, obj runtime.Object) error {
