@@ -134,6 +134,7 @@ func TestOldTemplatesStayAway(t *testing.T) {
 		"an annotation":      {"annotate", "deployment", "web", "deprecated.deployment.rollback.to=1"},
 		"an old ReplicaSet":  {"patch", old, "--type=merge", "-p", `{"metadata":{"ownerReferences":null,"labels":{"app":"other"}},"spec":{"replicas":2}}`},
 		"its scale":          {"scale", old, "--replicas=2"},
+		"a pause":            {"rollout", "pause", "deployment/web"},
 		"its template":       {"rollout", "undo", "deployment/web"},
 		"another controller": {"patch", old, "--type=merge", "-p", `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"y","uid":"y","controller":true}]}}`},
 	} {

@@ -25,6 +25,7 @@ type workload struct {
 	Kind     string            `json:"kind"`
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
+		Paused      bool                   `json:"paused"`   // of a Deployment
 		Replicas    int32                  `json:"replicas"` // absent only from a Scale of 0
 		Template    corev1.PodTemplateSpec `json:"template"`
 		JobTemplate struct {
@@ -93,7 +94,7 @@ func Changed(object, old []byte) (*Workload, error) {
 	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Path: now.path(), Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
 }
 
-// Revived reports whether a change brings an old template back without writing it: a Deployment has its controller roll back, or a ReplicaSet or
+// Revived reports whether a change brings an old template back without writing it: a Deployment has its controller roll back, or is paused, or a ReplicaSet or
 // ReplicationController, or its Scale, grows or loses the controller that keeps it small. It returns an error for JSON that is not a workload.
 func Revived(object, old []byte) (rollback, grown bool, err error) {
 	now, err := decode(object)
@@ -109,7 +110,8 @@ func Revived(object, old []byte) (rollback, grown bool, err error) {
 	switch now.Kind {
 	case "Deployment":
 		to := now.Metadata.Annotations[appsv1.DeprecatedRollbackTo]
-		return to != "" && to != before.Metadata.Annotations[appsv1.DeprecatedRollbackTo], false, nil
+		rolls := to != "" && to != before.Metadata.Annotations[appsv1.DeprecatedRollbackTo]
+		return rolls || now.Spec.Paused && !before.Spec.Paused, false, nil
 	case "ReplicaSet", "ReplicationController", "Scale":
 		was, is := metav1.GetControllerOfNoCopy(&before.Metadata), metav1.GetControllerOfNoCopy(&now.Metadata)
 		return false, now.Spec.Replicas > before.Spec.Replicas || was != nil && (is == nil || is.UID != was.UID), nil
