@@ -173,7 +173,7 @@ func TestCreationBesideAnother(t *testing.T) {
 	if refused, err := r.Admit(t.Context(), r.asked("lost", lost)); refused != "" || err != nil {
 		t.Fatal(refused, err)
 	}
-	const want = "others use 4, together 5 of 4 (3 of that for writes that may not be stored: if they are not, it is free at 2026-01-01T12:01:15Z)"
+	const want = "others use 4, together 5 of 4 (3 of that for writes that may not be stored: if they are not, it is free at 2026-01-01T12:01:30Z)"
 	if refused := r.write(t, "two", shoot("garden-a", "two", "b", "1")); !strings.Contains(refused, want) {
 		t.Errorf("refused with %q, want %q", refused, want)
 	}

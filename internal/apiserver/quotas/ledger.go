@@ -22,7 +22,7 @@ const (
 	// maxReservations bounds the writes of one object that are not settled yet.
 	maxReservations = 32
 	// reserved is for how long a write is waited for: longer than the API server lets a request take, which is a minute by default.
-	reserved = 75 * time.Second
+	reserved = 90 * time.Second
 )
 
 // entry is what one object counts for.

@@ -244,7 +244,8 @@ func (r *Controller) forget(key types.NamespacedName) {
 // report updates a Secret in the status of its identity, and of the binding that it names. An object's binding is known by the object.
 func (r *Controller) report(s *state) {
 	switch named := s.request.Binding; {
-	case s.invalid != nil || named.Name == "" || s.ofObject() || failures.Of(s.binding.err) == failures.IdentityMissing:
+	case s.invalid != nil || named.Name == "" || s.ofObject() || failures.Of(s.binding.err) == failures.IdentityMissing,
+		r.Ledger.Get(s.key).Reported.Reason == "UseDenied": // it gets nothing by the binding
 		r.Uses.Remove(s.key)
 	case s.binding.value != nil:
 		r.Uses.Set(s.key, reports.Secret{Identity: named, UID: s.binding.value.UID, Elsewhere: !r.OwnIdentities || s.key.Namespace != named.Namespace})

@@ -52,7 +52,7 @@ func holds(binding *v1alpha1.CredentialsBinding) bool {
 func (r *REST) Reported() workloadidentity.Reported {
 	return workloadidentity.Reported{Store: r.status, Resource: "credentialsbindings", Record: func(obj runtime.Object, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
 		binding := obj.(*v1alpha1.CredentialsBinding)
-		deliveries, err := workloadidentity.Enter(workloadidentity.Standing(binding.Status.Deliveries, now), reporter, report, now, outdated)
+		deliveries, err := workloadidentity.Enter(workloadidentity.Standing(binding.Status.Deliveries, now), reporter, report, now, maxReporters, displaced)
 		if err != nil || deliveries == nil {
 			return err
 		}
@@ -102,6 +102,12 @@ func stays(binding *v1alpha1.CredentialsBinding, why string) string {
 		binding.Namespace, binding.Name, why, binding.Name, binding.Namespace)
 }
 
+// maxReporters bounds the entries of a binding. Each of them holds it, unlike those of an identity, so that there are as many as clusters may use it.
+const maxReporters = 128
+
+// displaced reports whether an entry makes place for another one.
+func displaced(d v1alpha1.Delivery, now time.Time) bool { return d.Elsewhere == 0 || outdated(d, now) }
+
 // keep holds a binding that consumers of other namespaces use. One that is being deleted is released after the last of these; until then a
 // condition names them.
 func (r *REST) keep(ctx context.Context, binding *v1alpha1.CredentialsBinding) error {
@@ -120,6 +126,7 @@ func (r *REST) keep(ctx context.Context, binding *v1alpha1.CredentialsBinding) e
 		hold(now, true)
 		switch {
 		case now.DeletionTimestamp == nil || !holds(now):
+		case why == "" && now.ResourceVersion != binding.ResourceVersion: // a report may have come since: it is looked at again
 		case why == "":
 			now.Finalizers = slices.DeleteFunc(now.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerConsumers })
 		default:

@@ -161,7 +161,7 @@ func (r *DeliveryREST) used(cluster *clusters.Cluster, namespace, identity strin
 
 // record changes the entry of one reporter of an identity.
 func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
-	deliveries, err := Enter(standing(wi, now), reporter, report, now, gone)
+	deliveries, err := Enter(standing(wi, now), reporter, report, now, maxReporters, gone)
 	if err != nil || deliveries == nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.Deli
 }
 
 // Enter returns entries with that of one reporter changed; nil if nothing changes. The error is an API error: the report is too soon, or there
-// are too many entries, none of which is gone.
-func Enter(deliveries []v1alpha1.Delivery, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time, gone func(v1alpha1.Delivery, time.Time) bool) ([]v1alpha1.Delivery, error) {
+// are most entries, none of which is gone.
+func Enter(deliveries []v1alpha1.Delivery, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time, most int, gone func(v1alpha1.Delivery, time.Time) bool) ([]v1alpha1.Delivery, error) {
 	if report.Secrets == 0 {
 		report = v1alpha1.DeliveryReportSpec{} // nothing can fail
 	}
@@ -194,12 +194,12 @@ func Enter(deliveries []v1alpha1.Delivery, reporter string, report v1alpha1.Deli
 		deliveries[i] = entry
 	case report.Secrets == 0:
 		return nil, nil
-	case len(deliveries) < maxReporters:
+	case len(deliveries) < most:
 		deliveries = append(deliveries, entry)
 	default:
 		place := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return gone(d, now) })
 		if place < 0 {
-			return nil, apierrors.NewConflict(v1alpha1.Resource("deliveryreports"), "", fmt.Errorf("%d others report deliveries of it already", maxReporters))
+			return nil, apierrors.NewConflict(v1alpha1.Resource("deliveryreports"), "", fmt.Errorf("%d others report deliveries of it already", most))
 		}
 		deliveries[place] = entry
 	}
