@@ -38,6 +38,8 @@ func checkBackup(ctx context.Context, found *Diagnosis, from *cluster.API) {
 		found.add(check, Warn, "back them up, by backup.ring=true and backup.recipients of the chart: docs/howto/backup-and-restore.md", "the signing keys have no backup: CronJob credence-backup has the identities alone")
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
 		found.add(check, Warn, "take spec.suspend off it", "CronJob credence-backup is suspended, so that no backup is made")
+	case job.Status.LastSuccessfulTime == nil && firstBackup(ctx, from):
+		found.pass(check, "the first one was made, by a Job credence-backup-first-…")
 	case job.Status.LastSuccessfulTime == nil:
 		found.add(check, Warn, "see its Jobs, once it was due: kubectl get jobs -n "+rights.SystemNamespace+" -l app.kubernetes.io/component=backup", "CronJob credence-backup has made no backup yet")
 	default:
@@ -50,4 +52,12 @@ func hasFlag(pod corev1.PodSpec, flag string) bool {
 	return slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Args, func(argument string) bool { return argument == flag || strings.HasPrefix(argument, flag+"=") })
 	})
+}
+
+// firstBackup reports whether the Job of the release that makes the first backup has ended well.
+func firstBackup(ctx context.Context, from *cluster.API) (made bool) {
+	_ = cluster.Each(ctx, from, cluster.Listing{API: "/apis/batch/v1", Resource: "jobs", Namespace: rights.SystemNamespace}, func(j *batchv1.Job) {
+		made = made || strings.HasPrefix(j.Name, "credence-backup-first-") && j.Status.Succeeded > 0
+	}) // a user who may not list Jobs gets the warning
+	return made
 }
