@@ -91,7 +91,7 @@ func (d *Examination) checkAnnotations(ctx context.Context, found *Diagnosis, wo
 func (a *annotations) recreated(ctx context.Context, workload *cluster.API) {
 	var pods []string
 	for _, account := range a.young {
-		err := cluster.Each(ctx, workload, cluster.Listing{Namespace: account.Namespace, Resource: "pods", Fields: "spec.serviceAccountName=" + account.Name, Metadata: true}, func(pod *metav1.PartialObjectMetadata) {
+		err := cluster.Each(ctx, workload, cluster.Listing{Namespace: account.Namespace, Resource: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed,spec.serviceAccountName=" + account.Name, Metadata: true}, func(pod *metav1.PartialObjectMetadata) {
 			if explain.Outlived(account, pod) {
 				pods = append(pods, pod.Namespace+"/"+pod.Name)
 			}
@@ -102,7 +102,7 @@ func (a *annotations) recreated(ctx context.Context, workload *cluster.API) {
 	}
 	if len(pods) > 0 {
 		a.found.add("accounts", Warn, "a user who may update their workloads restarts them: kubectl rollout restart; or deletes the pods",
-			"pods are older than their service account, which was deleted and created again: what they have of the one that is gone is refused: %s", wording.Some(pods))
+			"pods are older than their service account, which was deleted and created again: tokens of the deleted account are refused: %s", wording.Some(pods))
 	}
 }
 

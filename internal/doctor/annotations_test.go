@@ -48,7 +48,7 @@ func TestAnnotations(t *testing.T) {
 		"a binding lacks":    {joined(namespace("team", enabled), binding("credence:agent:secrets", "other")), []string{"warn: the RoleBinding credence:agent:secrets gives something else", "warn: no RoleBinding credence:webhook:pods", "pass: "}},
 		"no right to lists":  {joined(namespace("team", enabled), deny("list", "rolebindings"), deny("list", "pods"), deny("list", "serviceaccounts")), []string{"skipped: rolebindings", "skipped: serviceaccounts", "skipped: pods", "pass: "}},
 		"an account made again": {joined(namespace("team", enabled), bound, strings.Replace(account("team", "app", "identity.credence.dev/workload-identities: a"), "name: app", "name: app, creationTimestamp: '2026-07-01T11:30:00Z'", 1),
-			pod("old", "app", "11:29"), pod("new", "app", "11:31"), pod("another", "other", "11:29")), []string{agent, webhook, "pass: those of 5 objects", "warn: deleted and created again: what they have of the one that is gone is refused: team/old"}},
+			pod("old", "app", "11:29"), pod("new", "app", "11:31"), pod("another", "other", "11:29")), []string{agent, webhook, "pass: those of 5 objects", "warn: deleted and created again: tokens of the deleted account are refused: team/old"}},
 		"no right at all": {deny("list", "namespaces"), []string{"skipped: you may not list namespaces"}},
 	} {
 		t.Run(name, func(t *testing.T) {

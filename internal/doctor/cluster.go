@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -132,7 +131,7 @@ type webhookConfiguration struct {
 }
 
 // checkWebhooks sees whether pods and Secrets pass Credence's webhook.
-func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) {
+func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) (pods bool) {
 	covered, bare := map[string]bool{}, []string(nil)
 	all := cluster.Listing{API: "/apis/admissionregistration.k8s.io/v1", Resource: "mutatingwebhookconfigurations"}
 	err := cluster.Each(ctx, from, all, func(configuration *webhookConfiguration) {
@@ -151,40 +150,29 @@ func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) {
 		}
 	})
 	if skipped(found, "webhook", "list mutatingwebhookconfigurations", err) {
-		return
+		return true // it may be there
 	}
 	if err != nil {
 		found.add("webhook", Fail, "", "list webhook configurations: %v", err)
-		return
+		return false
 	}
 	for _, resource := range []string{"pods", "secrets"} {
 		if !covered[resource] {
 			found.add("webhook", Fail, "install Credence's webhook in the cluster of the workloads: deploy/base", "no MutatingWebhookConfiguration of Credence is for %s: they get nothing of an identity", resource)
-			return
+			return covered["pods"]
 		}
 	}
 	if len(bare) > 0 {
 		found.add("webhook", Warn, "put the authority of the webhook's certificate into clientConfig.caBundle", "%s: without a caBundle the certificate must be of an authority that the API server trusts itself", wording.Some(bare))
-		return
+		return true
 	}
 	found.pass("webhook", "pods and Secrets are sent to it")
+	return true
 }
 
-// checkAdmission sends a pod through the admission of a namespace, without keeping it: a webhook that does not answer is seen in no other way. The
-// pod conforms to the strictest security standard.
+// checkAdmission sends a pod through the admission of a namespace, without keeping it: a webhook that does not answer is seen in no other way.
 func checkAdmission(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace string) {
-	no, yes := false, true
-	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "credence-doctor-"},
-		Spec: corev1.PodSpec{
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{
-				Name: "none", Image: "none.invalid/none", Resources: corev1.ResourceRequirements{Requests: few, Limits: few},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-			}},
-		},
-	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "credence-doctor-"}, Spec: explain.AnyPod("")}
 	_, err := explain.TryPod(ctx, workload, pod, &[]string{})
 	if err == nil {
 		found.pass("webhook", "a pod of namespace %s passes it, in a dry run", namespace)

@@ -124,6 +124,10 @@ func deployment(program string, wanted, ready int) string {
 func TestPrograms(t *testing.T) {
 	for _, p := range programs {
 		name := "credence-" + p.name
+		another := "credence-webhook"
+		if name == another {
+			another = "credence-agent"
+		}
 		var other []string // where the program is not visible
 		if p.unseen != "" {
 			other = []string{"skipped: there is no Lease credence-system/" + name + ": whether it works is seen by " + p.unseen}
@@ -134,13 +138,15 @@ func TestPrograms(t *testing.T) {
 		}{
 			"works":              {lease(name, "one-1", 5*time.Second), []string{"pass: one-1 runs"}},
 			"hangs":              {joined(lease(name, "one-1", 46*time.Second), deployment(name, 1, 1)), []string{"fail: no replica holds the Lease credence-system/" + name + ", last renewed 2026-07-01T11:59:14Z"}},
-			"stopped":            {lease(name, `""`, 0), []string{"fail: no replica holds the Lease"}},
+			"stopped":            {lease(name, `""`, time.Minute), []string{"fail: no replica holds the Lease"}},
+			"rolled out":         {lease(name, `""`, 0), []string{"warn: its replicas change turns: none holds the Lease"}},
+			"beside another":     {joined(lease(name, "one-1", 0), deployment("collector", 1, 1)), []string{"pass: one-1 runs"}},
 			"never led":          {"apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {namespace: credence-system, name: " + name + "}", other},
 			"not ready":          {joined(lease(name, "one-1", 0), deployment(name, 2, 0)), []string{"fail: none of 2 replicas of Deployment credence-system/" + name + " is ready, since 2026-07-01T11:00:00Z"}},
 			"scaled to 0":        {deployment(name, 0, 0), []string{"fail: none of 0 replicas of Deployment credence-system/" + name + " is ready"}},
 			"one replica short":  {joined(lease(name, "one-1", 0), deployment(name, 2, 1)), []string{"warn: 1 of 2 replicas"}},
 			"has replicas alone": {deployment(name, 2, 2), []string{"pass: 2 of 2 replicas are ready"}},
-			"not installed":      {joined(lease(name, "one-1", time.Hour), deployment("credence-one", 1, 1)), nil},
+			"not installed":      {joined(lease(name, "one-1", time.Hour), deployment(another, 1, 1)), nil},
 			"not visible":        {lease("other", "other-1", 0), other},
 		} {
 			t.Run(p.name+" "+state, func(t *testing.T) {

@@ -60,13 +60,13 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		return found
 	}
 	missing := checkAPIServices(ctx, found, both.Identity)
-	checkWebhooks(ctx, found, both.Workload)
+	webhook := checkWebhooks(ctx, found, both.Workload)
 	d.checkPrograms(ctx, found, "", both.Workload)
 	if both.Identity != both.Workload {
 		d.checkPrograms(ctx, found, "identity-", both.Identity)
 	}
 	enabled, mirrored := d.checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
-	if namespace := where.labeled(enabled); namespace != "" {
+	if namespace := where.labeled(enabled); webhook && namespace != "" {
 		checkAdmission(ctx, found, both.Workload, namespace)
 	}
 	checkAgentRights(ctx, found, both, where.Namespace, enabled)

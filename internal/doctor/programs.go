@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,14 +15,16 @@ import (
 	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
-// programs are the parts of an installation that run: each may have a Deployment credence-NAME, and a Lease of that name, by which replicas take turns.
-var programs = []struct {
+type program struct {
 	name string
 	// stops describes what does not work without it.
 	stops string
 	// unseen is what else shows whether it runs, where it has neither Deployment nor Lease; empty: another check, or it is not installed.
 	unseen string
-}{
+}
+
+// programs are the parts of an installation that run: each may have a Deployment credence-NAME, and a Lease of that name, by which replicas take turns.
+var programs = []program{
 	{name: "webhook", stops: "no pod is created in namespaces with the label"},
 	{name: "agent", stops: "no token is renewed", unseen: "the token Secrets"},
 	{name: "apiserver", stops: "no token is issued, and no namespace can be deleted"},
@@ -39,13 +42,17 @@ func (d *Examination) checkPrograms(ctx context.Context, found *Diagnosis, prefi
 	deployments, leases := map[string]appsv1.Deployment{}, map[string]*coordinationv1.Lease{}
 	where := cluster.Listing{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases"}
 	err := cluster.Each(ctx, from, where, func(l *coordinationv1.Lease) {
-		if l.Spec.HolderIdentity != nil && l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil { // a replica has held it
+		if held(l) {
 			leases[l.Name] = l
 		}
 	})
 	if err == nil {
 		where.API, where.Resource = "/apis/apps/v1", "deployments"
-		err = cluster.Each(ctx, from, where, func(o *appsv1.Deployment) { deployments[o.Name] = *o })
+		err = cluster.Each(ctx, from, where, func(o *appsv1.Deployment) {
+			if slices.ContainsFunc(programs, func(p program) bool { return o.Name == "credence-"+p.name }) {
+				deployments[o.Name] = *o
+			}
+		})
 	}
 	if err != nil && !skipped(found, prefix+"programs", "list "+where.Resource+" in namespace "+rights.SystemNamespace, err) {
 		found.add(prefix+"programs", Fail, "", "list %s in namespace %s: %v", where.Resource, rights.SystemNamespace, err)
@@ -66,6 +73,8 @@ func (d *Examination) checkPrograms(ctx context.Context, found *Diagnosis, prefi
 			found.add(check, Fail, hint, "no replica holds the Lease %s/%s, last renewed %s", rights.SystemNamespace, name, lease.Spec.RenewTime.UTC().Format(time.RFC3339))
 		case deployed && ready < wanted:
 			found.add(check, Warn, hint, "%d of %d replicas of Deployment %s/%s are ready", ready, wanted, rights.SystemNamespace, name)
+		case lease != nil && *lease.Spec.HolderIdentity == "":
+			found.add(check, Warn, hint, "its replicas change turns: none holds the Lease %s/%s at the moment", rights.SystemNamespace, name)
 		case lease != nil:
 			found.pass(check, "%s runs", *lease.Spec.HolderIdentity)
 		case deployed:
@@ -86,8 +95,14 @@ func since(status appsv1.DeploymentStatus) string {
 	return ""
 }
 
-// vacant reports whether no replica has renewed a Lease within its duration. Clocks may differ by as much as is not reported of them.
+// held reports whether a replica has held a Lease.
+func held(l *coordinationv1.Lease) bool {
+	return l.Spec.HolderIdentity != nil && l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil
+}
+
+// vacant reports whether no replica has renewed a Lease within its duration. Clocks may differ by as much as is not reported of them. A replica that ends
+// gives its Lease up, and another one takes it within seconds.
 func (d *Examination) vacant(lease *coordinationv1.Lease) bool {
 	s := lease.Spec
-	return *s.HolderIdentity == "" || d.Now().Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
+	return d.Now().Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
 }

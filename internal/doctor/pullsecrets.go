@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,7 +23,7 @@ func (d *Examination) checkPullSecrets(ctx context.Context, found *Diagnosis, wo
 	if p.count == 0 {
 		return
 	}
-	checkRegistry(ctx, found, workload, p.namespaces)
+	d.checkRegistry(ctx, found, workload, p.namespaces)
 	report := func(list []string, what string) {
 		if len(list) > 0 {
 			found.add(pullSecrets, Fail, "what the Events mean: docs/reference/events.md#on-secrets-with-passwords-of-registries",
@@ -74,12 +75,13 @@ func (d *Examination) passwords(known *inventory.Report) passwords {
 }
 
 // checkRegistry looks at the program that makes passwords, and its rights in the namespaces whose Secrets list registries.
-func checkRegistry(ctx context.Context, found *Diagnosis, workload *cluster.API, namespaces map[string]bool) {
+func (d *Examination) checkRegistry(ctx context.Context, found *Diagnosis, workload *cluster.API, namespaces map[string]bool) {
 	const install = "install it, or see its log: docs/howto/private-images.md#where-kubelets-cannot-be-configured"
-	_, err := workload.UID(ctx, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.RegistryAccount})
+	var lease coordinationv1.Lease
+	err := workload.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.RegistryAccount})
 	switch {
 	case skipped(found, pullSecrets, "get leases in namespace "+rights.SystemNamespace, err):
-	case apierrors.IsNotFound(err): // one that does not work is found among the programs
+	case apierrors.IsNotFound(err), err == nil && (!held(&lease) || d.vacant(&lease)):
 		found.add(pullSecrets, Fail, install, "Secrets list registries, and no credence-registry holds the Lease %s/%s: no passwords are made or renewed", rights.SystemNamespace, rights.RegistryAccount)
 	case err != nil:
 		found.add(pullSecrets, Fail, "", "read the Lease of credence-registry: %v", err)

@@ -51,7 +51,7 @@ func checkReferences(ctx context.Context, found *Diagnosis, both cluster.Both, n
 		})
 	}
 	if len(missing) > 0 {
-		found.add(check, Warn, hint, "%s of what does not exist: %s", wording.Plural(len(missing), "object names credentials", "objects name credentials"), strings.Join(missing, "; "))
+		found.add(check, Warn, hint, "%s a binding or identity that does not exist: %s", wording.Plural(len(missing), "object names", "objects name"), wording.Some(missing))
 	}
 }
 

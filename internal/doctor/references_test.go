@@ -57,7 +57,7 @@ func TestReferencesOfObjects(t *testing.T) {
 	api := testkit.Need(cluster.New(&rest.Config{Host: server.URL, QPS: -1}))(t)
 	found := &Diagnosis{}
 	checkReferences(t.Context(), found, cluster.Both{Workload: api, Identity: api}, "")
-	expect(t, found, "warn: 2 objects name credentials of what does not exist: Shoot team/unbound: CredentialsBinding team/cloud does not exist; Shoot team/lost: WorkloadIdentity team/cloud does not exist")
+	expect(t, found, "warn: 2 objects name a binding or identity that does not exist: Shoot team/unbound: CredentialsBinding team/cloud does not exist, Shoot team/lost: WorkloadIdentity team/cloud does not exist")
 	found = &Diagnosis{}
 	checkReferences(t.Context(), found, cluster.Both{Workload: api, Identity: api}, "team")
 	expect(t, found)

@@ -199,8 +199,8 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 		return nil, err
 	}
 	x.unseen(subject, now)
-	if x.account != nil && subject.exists && len(x.Identities) > 0 && MadeLately(x.account, now) && Outlived(x.account, subject.pod) {
-		x.Warnings = append(x.Warnings, fmt.Sprintf("service account %s was deleted and created again at %s, after the pod: what the pod has of the account that is gone is refused. Restart the pod",
+	if x.account != nil && subject.exists && subject.pod.Status.Phase != corev1.PodSucceeded && subject.pod.Status.Phase != corev1.PodFailed && len(x.Identities) > 0 && MadeLately(x.account, now) && Outlived(x.account, subject.pod) {
+		x.Warnings = append(x.Warnings, fmt.Sprintf("service account %s was deleted and created again at %s, after the pod: tokens of the deleted account are refused. Delete the pod, and its workload makes another one",
 			x.ServiceAccount, x.account.CreationTimestamp.UTC().Format(time.RFC3339)))
 	}
 	return x, nil

@@ -17,8 +17,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -149,8 +151,20 @@ func withoutOwners(object []byte) ([]byte, error) {
 
 // SubjectOfAccount returns a pod that runs as a service account.
 func SubjectOfAccount(namespace, name string) Subject {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: name, Containers: []corev1.Container{{Name: "any", Image: "none.invalid/none"}}}}
-	return Subject{kind: KindServiceAccount, namespace: namespace, name: name, pod: pod}
+	return Subject{kind: KindServiceAccount, namespace: namespace, name: name, pod: &corev1.Pod{Spec: AnyPod(name)}}
+}
+
+// AnyPod returns a pod of a service account that conforms to the strictest security standard, and to quotas that want requests and limits.
+func AnyPod(account string) corev1.PodSpec {
+	few := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
+	return corev1.PodSpec{
+		ServiceAccountName: account,
+		SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{
+			Name: "any", Image: "none.invalid/none", Resources: corev1.ResourceRequirements{Requests: few, Limits: few},
+			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+		}},
+	}
 }
 
 // AccountsWith lists the service accounts of a namespace that list an identity in their annotation or their profile. Profiles that the user may not list
