@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -25,7 +26,7 @@ func Redact(s string) string { return looksLikeToken.ReplaceAllString(s, "[redac
 // Printable escapes what could move the cursor, recolour or reorder a terminal, in the form of JSON and Go strings.
 func Printable(s string) string {
 	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
-	if !strings.ContainsFunc(s, func(r rune) bool { return !harmless(r) }) {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !harmless(r) }) {
 		return s
 	}
 	var safe strings.Builder

@@ -93,10 +93,11 @@ func (d *dryRun) String() string {
 }
 
 func (d *dryRun) Set(value string) error {
-	if value != "none" && value != "server" {
+	meaning, known := map[string]bool{"none": false, "false": false, "server": true, "true": true}[value]
+	if !known {
 		return errors.New("it must be server or none")
 	}
-	*d = value == "server"
+	*d = dryRun(meaning)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func identitiesSignedWith(ctx context.Context, a *cluster.API, algorithm identit
 	var rows [][]string
 	err := cluster.Each(ctx, a, cluster.Identities(""), func(item *v1alpha1.WorkloadIdentity) {
 		if targets.Algorithm(item.Spec.TargetSystem.Type) == algorithm {
-			rows = append(rows, []string{"  " + item.Namespace, item.Name, item.Spec.TargetSystem.Type})
+			rows = append(rows, []string{item.Namespace, item.Name, item.Spec.TargetSystem.Type})
 		}
 	})
 	return rows, err

@@ -109,9 +109,6 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 		revocation.dryRun = false
 	}
 	print := r.Instead(r.output)
-	if err := print(map[string]any{"dryRun": r.dryRun, "revocation": v1alpha1.KeyRevocation{TypeMeta: typeOf("KeyRevocation"), Spec: revocation.spec, Status: revocation.status}}); err != nil {
-		return err
-	}
 	if r.dryRun {
 		if _, err := fmt.Fprintln(r.Out, dryRunLine); err != nil {
 			return err
@@ -120,7 +117,12 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 	if err := revocation.print(r.Out, r.Now()); err != nil {
 		return err
 	}
-	if err := r.printRenewals(cmd.Context(), api, revocation); err != nil {
+	renewals, err := r.printRenewals(cmd.Context(), api, revocation)
+	if err != nil {
+		return err
+	}
+	done := v1alpha1.KeyRevocation{TypeMeta: typeOf("KeyRevocation"), Spec: revocation.spec, Status: revocation.status}
+	if err := print(map[string]any{"dryRun": r.dryRun, "revocation": done, "renew": renewals}); err != nil {
 		return err
 	}
 	if r.dryRun || api == nil || r.wait <= 0 {
@@ -152,32 +154,37 @@ func checkKeyID(cmd *cobra.Command, id string) error {
 	return command.Usage(cmd, fmt.Sprintf("%.64q is not the ID of a key: 43 characters of base64url, as %s keys list shows it", id, cmd.Root().DisplayName()))
 }
 
-// printRenewals names the identities whose tokens must be renewed. The revocation stands even if they can not be listed.
-func (r *revoke) printRenewals(ctx context.Context, api *cluster.API, revocation *revocation) error {
+// printRenewals names the identities whose tokens must be renewed. The revocation stands even if they can not be listed. It
+// returns their namespace, name and target system.
+func (r *revoke) printRenewals(ctx context.Context, api *cluster.API, revocation *revocation) ([][]string, error) {
 	status := revocation.status
 	if status.LastExpiry == nil {
 		_, err := fmt.Fprintln(r.Out, "The key has never signed: no token has to be renewed.")
-		return err
+		return nil, err
 	}
 	if api == nil {
 		_, err := fmt.Fprintf(r.Out, "Every client with a token of the key must get a new one. Service-account tokens in pods are renewed before they expire,\nand at once in a pod that is made anew.\n")
-		return err
+		return nil, err
 	}
 	stop := r.WaitingFor("the list of identities from the API server " + api.Host)
 	names, err := identitiesSignedWith(ctx, api, identity.Algorithm(status.Algorithm))
 	stop()
 	if err != nil {
 		_, err = fmt.Fprintf(r.Out, "The identities whose tokens must be renewed could not be listed (%s).\n%s\n", wording.OneLine(listFailure(err)), howToFindIdentities(status.Algorithm))
-		return err
+		return nil, err
 	}
 	if len(names) == 0 {
 		_, err := fmt.Fprintf(r.Out, "No identity has a target system that takes %s: no token has to be renewed.\n", status.Algorithm)
-		return err
+		return nil, err
 	}
 	if _, err := fmt.Fprintf(r.Out, "Tokens of these identities are signed with %s, and must be renewed if they are older than this:\n", status.Algorithm); err != nil {
-		return err
+		return nil, err
 	}
-	return screen.Table(r.Out, append([][]string{{"  NAMESPACE", "NAME", "TARGET SYSTEM"}}, names...)...)
+	rows := [][]string{{"  NAMESPACE", "NAME", "TARGET SYSTEM"}}
+	for _, row := range names {
+		rows = append(rows, append([]string{"  " + row[0]}, row[1:]...))
+	}
+	return names, screen.Table(r.Out, rows...)
 }
 
 func listFailure(err error) string {

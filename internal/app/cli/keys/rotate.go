@@ -82,14 +82,15 @@ func (r *rotate) run(cmd *cobra.Command) error {
 		}})
 	}
 	print := r.Instead(r.output)
-	if err := r.rotate(cmd.Context(), ring, all); err != nil {
-		return err
-	}
+	refusal := r.rotate(cmd.Context(), ring, all) // what it would cost is part of the status
 	rotations := []v1alpha1.KeyRotation{}
 	for _, rotation := range all {
 		rotations = append(rotations, v1alpha1.KeyRotation{TypeMeta: typeOf("KeyRotation"), Spec: rotation.spec, Status: rotation.status})
 	}
-	return print(map[string]any{"dryRun": r.dryRun, "rotations": rotations})
+	if err := print(map[string]any{"dryRun": r.dryRun, "refused": refusal != nil, "rotations": rotations}); err != nil {
+		return err
+	}
+	return refusal
 }
 
 func (r *rotate) rotate(ctx context.Context, ring keyRing, all []*rotation) error {

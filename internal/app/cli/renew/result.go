@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -112,7 +113,7 @@ func (result *Result) text() string {
 			what = renewed
 		}
 		if secret.LastFailure != nil {
-			secret.Name += ": " + secret.LastFailure.Reason + ": " + secret.LastFailure.Message
+			secret.Name += fmt.Sprintf(": last failure %s: %s: %s", secret.LastFailure.Time.UTC().Format(time.RFC3339), secret.LastFailure.Reason, secret.LastFailure.Message)
 		}
 		fmt.Fprintf(&text, "  %-9s Secret %s/%s\n", what, wording.OneLine(secret.Namespace), wording.OneLine(secret.Name))
 	}

@@ -8,15 +8,12 @@ import (
 // Columns is how wide tables and texts are at a terminal. Programs read whole lines.
 const Columns = 100
 
-// narrowest is the width below which no column of a table is folded.
-const narrowest = 14
-
-// Fold breaks a text into lines of at most width characters, at a space or behind a comma or slash where there is one.
+// Fold breaks a text into lines of at most width characters, at a space where there is one.
 func Fold(text string, width int) []string {
 	var lines []string
 	for utf8.RuneCountInString(text) > width {
 		head := string([]rune(text)[:width])
-		at := max(strings.LastIndexAny(head, ",/")+1, strings.LastIndex(head, " "))
+		at := strings.LastIndex(head, " ")
 		if strings.HasPrefix(text[len(head):], " ") || at <= 0 {
 			at = len(head)
 		}
@@ -25,27 +22,34 @@ func Fold(text string, width int) []string {
 	return append(lines, text)
 }
 
-// fold gives rows of a table lines of their own where cells are folded, so that the table has a width: the widest columns are folded first.
+// fold gives rows of a table lines of their own where cells are folded, so that the table has a width: the widest columns are folded first, and no word
+// is broken. A table that is too wide all the same stays as it is.
 func fold(rows [][]string, width int) [][]string {
-	var widths []int
+	var widths, words []int
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(widths) {
-				widths = append(widths, 0)
+				widths, words = append(widths, 0), append(words, 1)
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			for word := range strings.FieldsSeq(cell) {
+				words[i] = max(words[i], utf8.RuneCountInString(word))
+			}
 		}
 	}
 	for total := -gap; ; total = -gap {
-		widest := 0
+		widest := -1
 		for i, w := range widths {
 			total += gap + w
-			if w > widths[widest] {
+			if w > words[i] && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
-		if total <= width || widths[widest] <= narrowest {
+		if total <= width {
 			break
+		}
+		if widest < 0 {
+			return rows
 		}
 		widths[widest]--
 	}

@@ -16,7 +16,7 @@ func TestFold(t *testing.T) {
 		"a,b,c,d,e,f,g":              {"a,b,c,d,e,", "f,g"},
 		"system:serviceaccount":      {"system:ser", "viceaccoun", "t"},
 		"ümläüte wörter":             {"ümläüte", "wörter"},
-		"team/credence-token-worker": {"team/", "credence-t", "oken-worke", "r"},
+		"team/credence-token-worker": {"team/crede", "nce-token-", "worker"},
 	} {
 		if got := Fold(text, 10); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -46,8 +46,13 @@ func TestTablesAreFolded(t *testing.T) {
 	if all := strings.Join(strings.Fields(words[1]), " "); all != long+" -" {
 		t.Errorf("%q", all)
 	}
-	if narrow := fold([][]string{{"a", "b"}}, 1); len(narrow) != 1 {
-		t.Errorf("%q", narrow)
+	// A key's ID is copied: it stays whole, and the text beside it is folded. A table that can not fit stays as it is.
+	id := strings.Repeat("k", 43)
+	if got := fold([][]string{{id, long}}, Columns); got[0][0] != id || len(got) < 3 {
+		t.Errorf("%q", got)
+	}
+	if got := fold([][]string{{id, id, id, "many words"}}, Columns); len(got) != 1 || got[0][3] != "many words" {
+		t.Errorf("%q", got)
 	}
 	if none := fold(nil, Columns); none != nil {
 		t.Errorf("%q", none)
