@@ -124,6 +124,18 @@ func (p *Paths) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// AtAnyPath passes requests on at paths with a secret, whatever it is, and without one. It is for an API server that shows a certificate: a replica that
+// ends may have written a secret path into a configuration once more, and no later replica takes that away.
+func AtAnyPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if secret, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); isSecret(secret) {
+			http.StripPrefix("/"+secret, next).ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // known reports whether a secret is one of a configuration. One that is not known may have been written a moment ago, by another
 // replica: it waits for the next read.
 func (p *Paths) known(ctx context.Context, secret string) bool {

@@ -279,3 +279,16 @@ func TestReadyThroughFailedReads(t *testing.T) {
 		w.answers(t, 0, w.path(), true)
 	}
 }
+
+// Where the API server shows a certificate, a path that an earlier replica has written is answered, too.
+func TestReviewsByCertificateAreAnsweredAtAnyPath(t *testing.T) {
+	handler := AtAnyPath(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.URL.Path)) }))
+	secret := secretEncoding.EncodeToString(make([]byte, secretBytes))
+	for path, want := range map[string]string{"/mutate": "/mutate", "/" + secret + "/mutate": "/mutate", "/other/mutate": "/other/mutate", "/": "/"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if w.Body.String() != want {
+			t.Errorf("%s: answered as %q, want %q", path, w.Body, want)
+		}
+	}
+}

@@ -105,6 +105,8 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if c.ClientCAFile == "" {
 		p.paths = webhook.NewPaths(clusters.objects, c.ReviewPathPeriod, time.Now, rand.Reader, c.Log)
 		handler = p.paths.Handler(handler)
+	} else {
+		handler = webhook.AtAnyPath(handler)
 	}
 	listener, err := serving.Listen(ctx, c.BindAddress, "--port", c.Port)
 	if err != nil {
