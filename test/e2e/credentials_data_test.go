@@ -282,7 +282,10 @@ func staticCredentials(t *testing.T, garden, seed plane, agent, reader rbacv1.Su
 	await("the data is gone without the label", lacks)
 	consent(theirs + ", " + ours)
 	await("and is back", static)
-	garden.must(t, "", "kubectl", "-n", ours, "delete", "cb", "infra")
+	// The Secret in the other cluster holds the binding, until a user ends that.
+	garden.must(t, "", "kubectl", "-n", ours, "delete", "cb", "infra", "--wait=false")
+	garden.must(t, "", "kubectl", "-n", ours, "wait", "cb/infra", "--for=condition=Referred", "--timeout=5m")
+	garden.must(t, "", "credence", "identity", "release", "credentialsbinding/infra", "-n", ours, "--force")
 	await("the data is gone with the binding", lacks)
 
 	noLogHas(t, garden, seed, value, encoded)
