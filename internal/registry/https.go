@@ -28,7 +28,7 @@ type endpoint struct {
 
 	// cloud is the target system whose host it is; empty if it is the configuration's.
 	cloud string
-	// refused is what to do about a refusal that has no explanation of its own.
+	// refused is what to do about a refusal, besides the explanation of its cloud.
 	refused string
 }
 
@@ -122,7 +122,11 @@ func (e endpoint) advice(body []byte) string {
 		return ""
 	}
 	if known := targets.Explain(string(body), e.cloud); len(known) > 0 {
-		return fmt.Sprintf(": %s Check %s", known[0].Cause, known[0].Checks[0])
+		explained := fmt.Sprintf(": %s Check %s", known[0].Cause, known[0].Checks[0])
+		if e.refused != "" {
+			explained += "; or " + e.refused
+		}
+		return explained
 	}
 	if e.refused != "" {
 		return ": " + e.refused
