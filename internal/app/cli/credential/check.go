@@ -78,8 +78,8 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	}
 	found = append(found, checked{"failure", verdict, detail})
 	verdict, detail = "pass", "no kubeconfig was changed"
-	for file, before := range kubeconfigs {
-		if digests()[file] != before {
+	for file, after := range digests() {
+		if kubeconfigs[file] != after {
 			verdict, detail = "fail", file+" was changed: a client has read it by then, and others read it at the same time"
 		}
 	}
