@@ -12,6 +12,8 @@ const ServiceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
 
 // Settings is what differs from one cluster to the next.
 type Settings struct {
+	// Program is the file of another kube-apiserver, which is run in place of the one in this binary. It may be empty.
+	Program                  string
 	PKI                      pki.Files
 	Etcd                     string // unix:// URL
 	ServiceCIDR              string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 
 	"github.com/credence-id/credence/devcluster/internal/child"
 )
@@ -12,12 +13,21 @@ import (
 // Subcommand is the argument that makes this binary a kube-apiserver as a process of its own.
 const Subcommand = "kube-apiserver"
 
+// RunProcess runs kube-apiserver as a child process that serves on listener, until it ends (an error) or ctx ends (nil).
+func RunProcess(ctx context.Context, settings Settings, listener *net.TCPListener) error {
+	args := append([]string{Subcommand}, settings.args()...)
+	if settings.Program != "" {
+		args = append(settings.args(), "--secure-port="+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
+	}
+	return child.Run(ctx, child.Spec{Program: settings.Program, Args: args, Listener: listener})
+}
+
 // Supervise runs kube-apiserver as a child process that serves on listener, and again on the same port whenever that ends, until ctx ends.
 // Between two of them connections are refused.
 func Supervise(ctx context.Context, settings Settings, listener *net.TCPListener, log *slog.Logger) error {
 	address := listener.Addr().(*net.TCPAddr)
 	for {
-		err := child.Run(ctx, child.Spec{Args: append([]string{Subcommand}, settings.args()...), Listener: listener})
+		err := RunProcess(ctx, settings, listener)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -20,9 +21,11 @@ const defaultGrace = 4 * time.Second
 
 // Spec is what to run.
 type Spec struct {
-	// Args are those of this binary: the subcommand first.
+	// Program is the file to run, which is killed when this process ends (on Linux). Empty: this binary.
+	Program string
+	// Args are those of the program. This binary takes the subcommand first.
 	Args []string
-	// Listener is handed over to the child, which takes it by Listener. It may be nil.
+	// Listener is handed over to the child, which takes it by Listener. It may be nil. Another Program does not take it: its port is free.
 	Listener *net.TCPListener
 	// Output gets what the child prints; nil: this process's stderr.
 	Output io.Writer
@@ -39,9 +42,16 @@ type Spec struct {
 
 // Run runs a child process until it ends: with an error when it did so by itself, nil when ctx ended it.
 func Run(ctx context.Context, spec Spec) error {
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program's file: %w", err)
+	executable := spec.Program
+	if executable == "" {
+		var err error
+		if executable, err = os.Executable(); err != nil {
+			return fmt.Errorf("find this program's file: %w", err)
+		}
+	} else {
+		// The kernel kills a child when the thread ends that made it (PR_SET_PDEATHSIG, prctl(2)): this one waits for it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 	}
 	child := exec.CommandContext(ctx, executable, spec.Args...)
 	if spec.Output == nil {
@@ -56,7 +66,7 @@ func Run(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("make lifeline: %w", err)
 	}
 	defer lifeline.Close()
-	if err := start(child, spec.Listener); err != nil {
+	if err := start(child, spec); err != nil {
 		return err
 	}
 	if spec.Started != nil {
@@ -69,11 +79,17 @@ func Run(ctx context.Context, spec Spec) error {
 	return fmt.Errorf("process %d: %s", child.Process.Pid, outcome(child, err))
 }
 
-func start(child *exec.Cmd, listener *net.TCPListener) error {
-	if listener == nil {
+func start(child *exec.Cmd, spec Spec) error {
+	if spec.Listener == nil {
 		return startProcess(child)
 	}
-	file, err := listener.File()
+	if spec.Program != "" {
+		if err := spec.Listener.Close(); err != nil {
+			return fmt.Errorf("free the port of %s: %w", spec.Program, err)
+		}
+		return startProcess(child)
+	}
+	file, err := spec.Listener.File()
 	if err != nil {
 		return fmt.Errorf("hand over listener: %w", err)
 	}
@@ -83,7 +99,7 @@ func start(child *exec.Cmd, listener *net.TCPListener) error {
 		return err
 	}
 	// Only the child may hold it now: if it does not accept, callers shall be refused.
-	return listener.Close()
+	return spec.Listener.Close()
 }
 
 func startProcess(child *exec.Cmd) error {

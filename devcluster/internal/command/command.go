@@ -84,6 +84,8 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags.StringVar(&config.GuardAllow, "guard-allow", "", "--allow of --guard")
 	flags.StringVar(&config.AuthenticationConfigFile, "authentication-config", "",
 		"AuthenticationConfiguration file (apiserver.config.k8s.io/v1), reloaded on change")
+	flags.StringVar(&config.Programs, "kubernetes-programs", os.Getenv("CREDENCE_KUBERNETES_PROGRAMS"),
+		"folder with kube-apiserver and kube-controller-manager of another version of Kubernetes, to run in place of those in this program")
 	flags.StringVar(&config.FeatureGates, "feature-gates", "", "Name=true|false,… for both components")
 	flags.StringVar(&config.AuditPolicyFile, "audit-policy-file", "", "audit Policy file (default: everything at level Metadata)")
 	flags.StringArrayVar(&config.APIServerArgs, "apiserver-arg", nil, "one more flag of kube-apiserver, as --apiserver-arg=--v=2 (repeatable)")

@@ -4,6 +4,8 @@ import "github.com/credence-id/credence/devcluster/internal/pki"
 
 // Settings is what differs from one cluster to the next.
 type Settings struct {
+	// Program is the file of another kube-controller-manager, which is run in place of the one in this binary. It may be empty.
+	Program       string
 	PKI           pki.Files
 	Kubeconfig    string // user system:kube-controller-manager
 	ServiceCIDR   string
@@ -39,7 +41,10 @@ func (s Settings) args() []string {
 		// It is the only client of this server: don't let it wait for its own rate limit.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
-		"--controller-shutdown-timeout=2s",
+	}
+	// Other versions of Kubernetes may not have it.
+	if s.Program == "" {
+		args = append(args, "--controller-shutdown-timeout=2s")
 	}
 	// With a signer that is not the cluster's own, no server would accept tokens that this key signs.
 	if !s.SignsExternally {

@@ -3,6 +3,7 @@ package controllermanager
 import (
 	"context"
 	"net"
+	"strconv"
 
 	"github.com/credence-id/credence/devcluster/internal/child"
 )
@@ -14,5 +15,9 @@ const Subcommand = "kube-controller-manager"
 // health and metrics on listener. It returns when the child has ended: with an
 // error when the child did so by itself, nil when ctx ended it.
 func Supervise(ctx context.Context, settings Settings, listener *net.TCPListener) error {
-	return child.Run(ctx, child.Spec{Args: append([]string{Subcommand}, settings.args()...), Listener: listener})
+	args := append([]string{Subcommand}, settings.args()...)
+	if settings.Program != "" {
+		args = append(settings.args(), "--secure-port="+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
+	}
+	return child.Run(ctx, child.Spec{Program: settings.Program, Args: args, Listener: listener})
 }

@@ -30,6 +30,9 @@ type Config struct {
 	AuthenticationConfigFile string
 	// AuditPolicyFile is a Policy (audit.k8s.io/v1). When empty, everything is logged at level Metadata.
 	AuditPolicyFile string
+	// Programs is a folder with the programs kube-apiserver and kube-controller-manager of another version of Kubernetes, which are run in
+	// place of those in this binary. It may be empty.
+	Programs string
 	// FeatureGates is given to both components, as on their command line.
 	FeatureGates string
 	// APIServerArgs and ControllerManagerArgs are more flags of the two.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"github.com/credence-id/credence/devcluster/internal/apiserver"
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
@@ -41,7 +44,7 @@ func prepare(ctx context.Context, config Config) (*ground, error) {
 	if err := node.Clean(ctx, g.nodeFolder()); err != nil {
 		return nil, err
 	}
-	if err := g.write(); err != nil {
+	if err := g.write(ctx); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -59,7 +62,7 @@ func (g *ground) take() error {
 	return err
 }
 
-func (g *ground) write() error {
+func (g *ground) write(ctx context.Context) error {
 	var err error
 	if g.files, err = pki.Ensure(g.dir.Path("pki"), serviceIP(), g.config.Now()); err != nil {
 		return err
@@ -67,7 +70,11 @@ func (g *ground) write() error {
 	if g.probe, err = newProber(g.files); err != nil {
 		return err
 	}
-	g.authentication, err = orDefault(g.config.AuthenticationConfigFile, g.dir.Path("authentication-config.yaml"), authenticationConfig)
+	authentication, err := g.authenticationConfig(ctx)
+	if err != nil {
+		return err
+	}
+	g.authentication, err = orDefault(g.config.AuthenticationConfigFile, g.dir.Path("authentication-config.yaml"), authentication)
 	if err != nil {
 		return err
 	}
@@ -85,6 +92,22 @@ func (g *ground) write() error {
 	g.managerKubeconfig = g.dir.Path("controller-manager.kubeconfig")
 	return kubeconfig.Write(g.managerKubeconfig, g.url(), "system:kube-controller-manager",
 		g.files.Authority.Cert, g.files.ControllerManagerClient)
+}
+
+// authenticationConfig is the default AuthenticationConfiguration, as the version of kube-apiserver reads it.
+func (g *ground) authenticationConfig(ctx context.Context) (string, error) {
+	program := g.program(apiserver.Subcommand)
+	if program == "" {
+		return authenticationConfig, nil
+	}
+	version, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("run %s --version: %w", program, err)
+	}
+	if strings.HasPrefix(string(version), "Kubernetes v1.33.") {
+		return strings.Replace(authenticationConfig, "k8s.io/v1", "k8s.io/v1beta1", 1), nil
+	}
+	return authenticationConfig, nil
 }
 
 // writeEgress makes kube-apiserver connect to kubelets, Services and pods by the node's socket.
@@ -143,6 +166,7 @@ func (g *ground) nodeSettings() node.Settings {
 
 func (g *ground) apiServerSettings(etcd string) apiserver.Settings {
 	settings := apiserver.Settings{
+		Program:                  g.program(apiserver.Subcommand),
 		PKI:                      g.files,
 		Etcd:                     etcd,
 		ServiceCIDR:              network.ServiceCIDR,
@@ -158,8 +182,17 @@ func (g *ground) apiServerSettings(etcd string) apiserver.Settings {
 	return settings
 }
 
+// program is the file of a program of another version of Kubernetes, or empty.
+func (g *ground) program(name string) string {
+	if g.config.Programs == "" {
+		return ""
+	}
+	return filepath.Join(g.config.Programs, name)
+}
+
 func (g *ground) controllerManagerSettings() controllermanager.Settings {
 	return controllermanager.Settings{
+		Program:         g.program(controllermanager.Subcommand),
 		PKI:             g.files,
 		Kubeconfig:      g.managerKubeconfig,
 		ServiceCIDR:     network.ServiceCIDR,

@@ -87,6 +87,9 @@ func (g *ground) apiServer(ctx context.Context, etcd string) (func(context.Conte
 			return apiserver.Supervise(ctx, settings, g.listener, g.config.Log)
 		}, nil
 	}
+	if settings.Program != "" {
+		return func(ctx context.Context) error { return apiserver.RunProcess(ctx, settings, g.listener) }, nil
+	}
 	server, err := apiserver.New(ctx, settings, g.listener)
 	if err != nil {
 		return nil, err
