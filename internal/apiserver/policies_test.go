@@ -4,11 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -35,7 +41,7 @@ func TestFollowOwnPolicies(t *testing.T) {
 		webhooks("own", v1alpha1.GroupName), webhooks("core", ""),
 	)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	followOwn(factory)
+	followOwn(factory, time.Second)
 	admission := factory.Admissionregistration().V1()
 	policies, configurations := admission.ValidatingAdmissionPolicies().Lister(), admission.MutatingWebhookConfigurations().Lister()
 	factory.StartWithContext(t.Context())
@@ -71,4 +77,43 @@ func TestFollowOwnPolicies(t *testing.T) {
 	if found, err := configurations.List(labels.Everything()); err != nil || len(found) != 1 || found[0].Name != "own" {
 		t.Errorf("webhooks %v are followed, want own: %v", found, err)
 	}
+}
+
+// TestFollowKindsThatTheClusterLearns has a cluster that does not serve a kind, and serves it after an upgrade.
+func TestFollowKindsThatTheClusterLearns(t *testing.T) {
+	client := fake.NewClientset(&admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	var absent atomic.Bool
+	absent.Store(true)
+	lists := make(chan struct{}, 100)
+	answer := func(clienttesting.Action) (bool, error) {
+		if !absent.Load() {
+			return false, nil
+		}
+		return true, apierrors.NewNotFound(schema.GroupResource{Resource: "mutatingadmissionpolicies"}, "")
+	}
+	client.PrependReactor("list", "mutatingadmissionpolicies", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		lists <- struct{}{}
+		handled, err := answer(a)
+		return handled, nil, err
+	})
+	client.PrependWatchReactor("mutatingadmissionpolicies", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		handled, err := answer(a)
+		return handled, nil, err
+	})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	followOwn(factory, time.Millisecond)
+	policies := factory.Admissionregistration().V1().MutatingAdmissionPolicies()
+	factory.StartWithContext(t.Context())
+	for informer, synced := range factory.WaitForCacheSync(t.Context().Done()) {
+		if !synced {
+			t.Errorf("%s is waited for", informer)
+		}
+	}
+	known := func() int { return len(policies.Informer().GetStore().ListKeys()) }
+	if got := known(); got != 0 {
+		t.Errorf("%d policies of a kind that is not served", got)
+	}
+	<-lists
+	absent.Store(false)
+	testkit.Eventually(t, "the kind is found", func() bool { return known() == 1 })
 }
