@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -48,7 +49,13 @@ type Policy struct{ validator validating.Validator }
 // Compile compiles a policy.
 func Compile(t testing.TB, policy *registrationv1.ValidatingAdmissionPolicy) Policy {
 	t.Helper()
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	return CompileOn(t, policy, environment.DefaultCompatibilityVersion())
+}
+
+// CompileOn compiles a policy with what CEL has in a version of Kubernetes, such as 1.33.
+func CompileOn(t testing.TB, policy *registrationv1.ValidatingAdmissionPolicy, kubernetes *version.Version) Policy {
+	t.Helper()
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(kubernetes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +63,17 @@ func Compile(t testing.TB, policy *registrationv1.ValidatingAdmissionPolicy) Pol
 	all := ofMessages
 	all.HasAuthorizer = true
 	compile := func(expressions []cel.ExpressionAccessor, declared cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
-		compiled := compiler.CompileCondition(expressions, declared, environment.StoredExpressions)
+		compiled := compiler.CompileCondition(expressions, declared, environment.NewExpressions)
 		if errs := compiled.CompilationErrors(); len(errs) > 0 {
-			t.Fatal(errs)
+			t.Fatalf("policy %s, on Kubernetes %s: %v", policy.Name, kubernetes, errs)
 		}
 		return compiled
 	}
 	for _, v := range policy.Spec.Variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, all, environment.StoredExpressions)
+		variable := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, all, environment.NewExpressions)
+		if variable.Error != nil {
+			t.Fatalf("policy %s, on Kubernetes %s: variable %s: %v", policy.Name, kubernetes, v.Name, variable.Error)
+		}
 	}
 	var matcher matchconditions.Matcher
 	if conditions := policy.Spec.MatchConditions; len(conditions) > 0 {
