@@ -44,6 +44,10 @@ test: build ## Run the tests that need nothing but Go: packages, command line, f
 test-all: build ## Run all other tests: race detector, planes, nodes, chart, SDKs, logins, alerts, documents
 	@go run ./test/parts $(ARGS) test-all
 
+.PHONY: test-versions
+test-versions: build ## Run tests on each older minor of Kubernetes, whose programs are built first (10 minutes for each on 2 CPUs)
+	@go run ./test/parts $(ARGS) test-versions
+
 .PHONY: test-long
 test-long: build ## Run what takes hours or repeats: races twenty times under load, broken guards, many killed pods
 	@go run ./test/parts $(ARGS) test-long

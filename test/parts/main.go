@@ -19,11 +19,11 @@ func main() {
 	only := flag.String("only", "", "run the parts alone whose name contains this text")
 	slowest := flag.Int("slowest", 0, "after the run, list this many tests that took longest")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: parts [flags] TIER, one of %s\n", strings.Join(slices.Sorted(maps.Keys(tiers)), ", "))
+		fmt.Fprintf(os.Stderr, "usage: parts [flags] TIER, one of %s\n", strings.Join(append(slices.Sorted(maps.Keys(tiers)), "test-versions"), ", "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	list := slices.DeleteFunc(slices.Clone(tiers[flag.Arg(0)]), func(p part) bool { return !strings.Contains(p.name, *only) })
+	list := slices.DeleteFunc(tier(flag.Arg(0), versions()), func(p part) bool { return !strings.Contains(p.name, *only) })
 	if flag.NArg() != 1 || len(list) == 0 {
 		flag.Usage()
 		os.Exit(2)
@@ -37,6 +37,35 @@ func main() {
 	if !passed || err != nil {
 		os.Exit(1)
 	}
+}
+
+// tier returns the parts of a tier. Those on other versions of Kubernetes are known by versions.env.
+func tier(name string, versions map[string]string) []part {
+	oldest := []string{versions["KUBERNETES_OLDEST"]}
+	switch name {
+	case "test-all":
+		return append(slices.Clone(tiers[name]), onKubernetes(2, oldest)...)
+	case "test-versions":
+		build := tiers["test-all"][slices.IndexFunc(tiers["test-all"], func(p part) bool { return p.name == buildHelm })]
+		all := append(oldest, strings.Split(versions["KUBERNETES_BETWEEN"], ",")...)
+		return append([]part{build}, onKubernetes(build.lane, all,
+			part{name: "storage", command: "-timeout 45m ./test/storage/..."},
+			part{name: "storage in the cluster", command: "-run '^TestPlaneStorageInTheCluster$' ./test/e2e"},
+			part{name: "chart", dir: "test/install", command: "-timeout 45m -run '^Test(ChartInstallsTheManifests|LifeOfAnInstallation|InANewCluster)$' ."},
+		)...)
+	}
+	return slices.Clone(tiers[name])
+}
+
+// versions reads versions.env.
+func versions() map[string]string {
+	content, _ := os.ReadFile("versions.env") // a part without a version fails
+	all := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		name, version, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[name] = version
+	}
+	return all
 }
 
 // run runs the parts, prints their lines and reports whether all passed.

@@ -13,6 +13,8 @@ type part struct {
 	lane    int      // parts of a lane run one after the other
 	after   []string // names of parts of other lanes that must be done
 	env     []string
+	// kubernetes is the version of the control plane and kubectl, as in versions.env; empty: those of make build.
+	kubernetes string
 }
 
 const (
@@ -21,15 +23,33 @@ const (
 	// programs are all packages whose tests need no program of make build.
 	programs = "$(go list " + importable + " ./... | grep -v /credence/test/)"
 	// builds are the tests of the release that build programs.
-	builds   = "^Test(Images|Archives|BuildOutsideACheckout)$"
-	compile  = "GOGC=off GOMEMLIMIT=1GiB go build"
-	stripped = ` -ldflags "-s -w" -o "$CREDENCE_BIN/" `
+	builds    = "^Test(Images|Archives|BuildOutsideACheckout)$"
+	buildHelm = "build Helm, etcd and cert-manager"
+	// sharedPlane are the end-to-end tests that share a plane.
+	sharedPlane = "-skip '^Test(Plane|Node)' ./test/e2e"
+	compile     = "GOGC=off GOMEMLIMIT=1GiB go build"
+	stripped    = ` -ldflags "-s -w" -o "$CREDENCE_BIN/" `
 )
+
+// onKubernetes are the parts that run tests on other versions of Kubernetes, in a lane.
+func onKubernetes(lane int, versions []string, more ...part) []part {
+	var all []part
+	for _, version := range versions {
+		all = append(all,
+			part{name: "build Kubernetes " + version, command: "hack/kubernetes.sh " + version, lane: lane},
+			part{name: "end to end, on Kubernetes " + version, command: sharedPlane, tests: true, kubernetes: version, lane: lane})
+		for _, p := range more {
+			p.name, p.tests, p.kubernetes, p.lane = p.name+", on Kubernetes "+version, true, version, lane
+			all = append(all, p)
+		}
+	}
+	return all
+}
 
 // tiers are the parts by the target of the Makefile. A later tier repeats nothing of an earlier one, unless with the race detector.
 var tiers = map[string][]part{
 	"test": {
-		{name: "end to end, on a shared plane", tests: true, lane: 1, command: "-skip '^Test(Plane|Node)' ./test/e2e"},
+		{name: "end to end, on a shared plane", tests: true, lane: 1, command: sharedPlane},
 		{name: "packages", tests: true, command: "-p 4 " + programs + " ./test/testkit/... ./test/parts ./test/words ./test/documents ./test/controlplane"},
 		{name: "devcluster", tests: true, covers: true, dir: "devcluster", command: "./internal/...", lane: 2},
 		{name: "release", tests: true, dir: "release", command: "-skip '" + builds + "' ./..."},
@@ -37,7 +57,7 @@ var tiers = map[string][]part{
 	},
 	"test-all": {
 		{name: "programs from packages", command: "hack/node-programs.sh && test/login/programs.sh && hack/sdk-programs.sh && hack/device-programs.sh", lane: 1},
-		{name: "build Helm, etcd and cert-manager", dir: "test/install", lane: 1, command: compile + stripped + "helm.sh/helm/v4/cmd/helm && " +
+		{name: buildHelm, dir: "test/install", lane: 1, command: compile + stripped + "helm.sh/helm/v4/cmd/helm && " +
 			compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/helm3" helm.sh/helm/v3/cmd/helm && ` +
 			compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/etcd" go.etcd.io/etcd/server/v3 && cd certmanager && ` + compile + stripped + "."},
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
@@ -55,7 +75,7 @@ var tiers = map[string][]part{
 		{name: "build MinIO", dir: "test/sdk/minio", command: compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/minio" github.com/minio/minio`},
 		{name: "SDKs", tests: true, dir: "test/sdk", command: "-timeout 45m ./...", after: []string{"programs from packages"}},
 		{name: "build gitops-engine", dir: "test/tools/argocd", command: compile + stripped + "."},
-		{name: "other tools", tests: true, dir: "test/tools", command: "-timeout 30m ./...", after: []string{"build Helm, etcd and cert-manager"}},
+		{name: "other tools", tests: true, dir: "test/tools", command: "-timeout 30m ./...", after: []string{buildHelm}},
 		{name: "build Velero's plugin", dir: "test/consumers", command: compile + stripped + "github.com/vmware-tanzu/velero-plugin-for-aws/velero-plugin-for-aws"},
 		{name: "consumers of tokens", tests: true, dir: "test/consumers", command: "./..."},
 		{name: "CSI", tests: true, dir: "test/csi", command: "./..."},

@@ -60,6 +60,9 @@ func (p part) alone(f failure) string {
 	if strings.Contains(f.pkg, "/test/") || strings.HasPrefix(p.dir, "test/") {
 		environment = `CREDENCE_BIN="$PWD/bin" `
 	}
+	if p.kubernetes != "" {
+		environment = fmt.Sprintf(`CREDENCE_BIN="$PWD/bin/kubernetes/%[1]s" CREDENCE_KUBERNETES_PROGRAMS="$PWD/bin/kubernetes/%[1]s" `, p.kubernetes)
+	}
 	race := ""
 	if p.race {
 		environment, race = environment+"CGO_ENABLED=1 ", " -race"

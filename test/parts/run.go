@@ -102,6 +102,10 @@ func (r *runner) command(ctx context.Context, got *result) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", got.line())
 	cmd.Dir = filepath.Join(r.top, got.dir)
 	cmd.Env = append(append(os.Environ(), r.scratch.environment()...), got.env...)
+	if got.kubernetes != "" {
+		folder := filepath.Join(r.top, "bin", "kubernetes", got.kubernetes)
+		cmd.Env = append(cmd.Env, "CREDENCE_BIN="+folder, "CREDENCE_KUBERNETES_PROGRAMS="+folder)
+	}
 	if got.race {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GORACE=atexit_sleep_ms=10")
 	}
