@@ -19,6 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/explain"
 	"github.com/credence-id/credence/internal/membership"
+	"github.com/credence-id/credence/internal/minors"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -39,7 +40,7 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 		return false
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // without it, the version is not known
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
 		if token, err := membership.Read(from.TokenFile); err == nil {
@@ -59,8 +60,36 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 		return false
 	}
 	found.pass(name, "%s", from.Host)
+	checkKubernetes(found, strings.TrimSuffix(name, "api")+"kubernetes", body)
 	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", response.Header.Get("Date"))
 	return true
+}
+
+// checkKubernetes reports what Credence has less of on the version of the cluster.
+func checkKubernetes(found *Diagnosis, name string, answer []byte) {
+	minor, err := minors.Of(answer)
+	if err != nil {
+		found.skip(name, "%v", err)
+		return
+	}
+	known := minors.All()
+	var less []string
+	for _, feature := range known.Features {
+		if on := feature.On(minor); on != nil {
+			less = append(less, feature.Name+": "+on.How+", "+on.Means)
+		}
+	}
+	problem := known.Check(minor)
+	switch {
+	case problem != nil:
+		found.add(name, Fail, "upgrade the control plane", "%v", problem)
+	case minor > known.Newest:
+		found.add(name, Warn, "look for a newer version of Credence", "1.%d is newer than 1.%d, the newest that this version of Credence was tested with", minor, known.Newest)
+	case len(less) > 0:
+		found.pass(name, "1.%d has all but: %s", minor, strings.Join(less, "; "))
+	default:
+		found.pass(name, "1.%d has all that Credence uses", minor)
+	}
 }
 
 func (d *Examination) checkClock(found *Diagnosis, name, date string) {

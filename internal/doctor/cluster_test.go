@@ -34,10 +34,10 @@ func TestReach(t *testing.T) {
 		outage  bool
 		want    []string
 	}{
-		"reached":             {clustertest.Cluster{Date: at(5 * time.Second)}, true, false, []string{"pass: http://127.0.0.1", "pass: agree"}},
-		"without a clock":     {clustertest.Cluster{}, true, false, []string{"pass: http", "skipped: does not tell its time"}},
-		"a clock behind":      {clustertest.Cluster{Date: at(-45 * time.Second)}, true, false, []string{"pass: http", "warn: differ by 45s"}},
-		"a clock ahead":       {clustertest.Cluster{Date: at(2 * time.Minute)}, true, false, []string{"pass: http", "fail: 2026-07-01T12:02:00Z, this machine's 2026-07-01T12:00:00Z"}},
+		"reached":             {clustertest.Cluster{Date: at(5 * time.Second)}, true, false, []string{"pass: http://127.0.0.1", "pass: 1.37 has all", "pass: agree"}},
+		"without a clock":     {clustertest.Cluster{}, true, false, []string{"pass: http", "pass: 1.37", "skipped: does not tell its time"}},
+		"a clock behind":      {clustertest.Cluster{Date: at(-45 * time.Second)}, true, false, []string{"pass: http", "pass: 1.37", "warn: differ by 45s"}},
+		"a clock ahead":       {clustertest.Cluster{Date: at(2 * time.Minute)}, true, false, []string{"pass: http", "pass: 1.37", "fail: 2026-07-01T12:02:00Z, this machine's 2026-07-01T12:00:00Z"}},
 		"other credentials":   {clustertest.Cluster{Status: http.StatusUnauthorized}, false, false, []string{"fail: does not accept the credentials of the kubeconfig"}},
 		"an API server fails": {clustertest.Cluster{Status: http.StatusServiceUnavailable}, false, true, []string{"fail: answers 503"}},
 	} {
@@ -51,11 +51,28 @@ func TestReach(t *testing.T) {
 	}
 }
 
+func TestKubernetes(t *testing.T) {
+	for minor, want := range map[string]string{
+		"32":  "fail: the cluster is Kubernetes 1.32, and Credence needs 1.33 or newer",
+		"33+": "pass: 1.33 has all but: ",
+		"35":  "MutatingAdmissionPolicies of yours about objects of Credence: missing, ",
+		"36":  "pass: 1.36 has all that Credence uses",
+		"38":  "warn: 1.38 is newer than 1.37",
+		"x":   `skipped: the version of the cluster is "1"."x"`,
+	} {
+		found := &Diagnosis{}
+		checkKubernetes(found, "kubernetes", []byte(`{"major":"1","minor":"`+minor+`"}`))
+		if f := found.Findings[0]; !strings.Contains(f.Verdict+": "+f.Detail, want) {
+			t.Errorf("%s: %+v, want %s", minor, f, want)
+		}
+	}
+}
+
 // Without an API server nothing else is checked.
 func TestExamineStopsWhereNoServerAnswers(t *testing.T) {
 	down := clustertest.Open(t, clustertest.Cluster{Status: http.StatusBadGateway})
 	found := examination().Examine(t.Context(), cluster.Both{Workload: open(t, ""), Identity: down}, Selection{})
-	expect(t, found, "pass: http", "skipped: does not tell its time", "fail: answers 502")
+	expect(t, found, "pass: http", "pass: 1.37", "skipped: does not tell its time", "fail: answers 502")
 }
 
 const service = `apiVersion: apiregistration.k8s.io/v1

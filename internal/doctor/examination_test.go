@@ -36,7 +36,7 @@ func TestExamineWithoutAnAPI(t *testing.T) {
 	for _, f := range found.Findings {
 		checks = append(checks, f.Check+" "+f.Verdict)
 	}
-	want := "api pass, clock skipped, apiservice fail, apiservice pass, webhook fail, agent pass, annotations pass, keys fail, identities skipped, tokens skipped, issuer skipped, host skipped"
+	want := "api pass, kubernetes pass, clock skipped, apiservice fail, apiservice pass, webhook fail, agent pass, annotations pass, keys fail, identities skipped, tokens skipped, issuer skipped, host skipped"
 	if got := strings.Join(checks, ", "); got != want {
 		t.Errorf("checks are\n%s, want\n%s", got, want)
 	}

@@ -54,6 +54,7 @@ func fakeCluster(ctx context.Context, dir, port string) error {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { // such as objects of options that were not chosen
 		answer(w, http.StatusNotFound, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404}`)
 	})
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, `{"major":"1","minor":"37"}`) })
 	mux.HandleFunc("GET /apis/apiregistration.k8s.io/v1/apiservices/{name}", func(w http.ResponseWriter, _ *http.Request) {
 		status := "False"
 		if listens(strconv.Itoa(first + 1)) {

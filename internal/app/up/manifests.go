@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/internal/minors"
 )
 
 // manifests are the objects that components need in the cluster.
@@ -28,11 +29,13 @@ type manifests struct {
 	applied bool
 }
 
-func (i installation) loadManifests() (manifests, error) {
+// minor is that of the cluster.
+func (i installation) loadManifests(minor int) (manifests, error) {
 	objects, err := deploy.Manifests(i.options()...)
 	if err != nil {
 		return manifests{}, err
 	}
+	minors.All().Trim(objects, minor)
 	authority, err := os.ReadFile(i.authorityFile())
 	if err != nil {
 		return manifests{}, fmt.Errorf("read the certificate authority: %w", err)

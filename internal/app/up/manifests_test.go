@@ -29,7 +29,7 @@ func TestActionsOfGMSAPolicies(t *testing.T) {
 		flag + "Audit " + flag + "Enforce": {"Deny"},
 	} {
 		i.extra = map[string][]string{"webhook": strings.Fields(arguments)}
-		loaded := testkit.Need(i.loadManifests())(t)
+		loaded := testkit.Need(i.loadManifests(37))(t)
 		found := 0
 		for _, object := range loaded.objects {
 			if object.GetKind() != "ValidatingAdmissionPolicyBinding" || !strings.HasPrefix(object.GetName(), "credence-gmsa") {

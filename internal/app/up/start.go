@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/app/up/process"
 	"github.com/credence-id/credence/internal/app/up/progress"
+	"github.com/credence-id/credence/internal/minors"
 	"github.com/credence-id/credence/internal/pki"
 )
 
@@ -109,6 +110,7 @@ func (s *starter) startInCluster(ctx context.Context, group *errgroup.Group) err
 	if s.admin, err = cluster.New(s.dir.Kubeconfig()); err != nil {
 		return err
 	}
+	s.admin.Reasons = s.tracker.Reasons
 	if s.node {
 		group.Go(func() error { return s.awaitNode(ctx) })
 	}
@@ -117,7 +119,15 @@ func (s *starter) startInCluster(ctx context.Context, group *errgroup.Group) err
 
 // applyAndBring applies the manifests before the components start that need them, or beside if nothing has changed.
 func (s *starter) applyAndBring(ctx context.Context, group *errgroup.Group, rest []component) error {
-	manifests, err := s.loadManifests()
+	minor, err := s.admin.Minor(ctx)
+	if err != nil {
+		return err
+	}
+	known := minors.All()
+	if err := known.Check(minor); err != nil {
+		return err
+	}
+	manifests, err := s.loadManifests(minor)
 	if err != nil {
 		return err
 	}
@@ -158,7 +168,7 @@ func (s *starter) launch(c component) (ready func(string), err error) {
 func (s *starter) awaitGround(ctx context.Context, c component) error {
 	var trusted []byte
 	var client *http.Client
-	return s.explain(c, poll(ctx, startLimit, func(ctx context.Context) error {
+	return s.explain(c, poll(ctx, startLimit, s.telling(c, func(ctx context.Context) error {
 		certificate, err := os.ReadFile(s.authorityFile())
 		if err != nil {
 			return err
@@ -175,11 +185,23 @@ func (s *starter) awaitGround(ctx context.Context, c component) error {
 		}
 		_, err = os.Stat(s.clusterAdminConfig())
 		return err
-	}))
+	})))
+}
+
+// telling shows why a component is waited for.
+func (s *starter) telling(c component, ask func(context.Context) error) func(context.Context) error {
+	reason := s.tracker.Reasons(c.name)
+	return func(ctx context.Context) error {
+		err := ask(ctx)
+		if err != nil {
+			reason(err)
+		}
+		return err
+	}
 }
 
 func (s *starter) awaitReady(ctx context.Context, client *http.Client, c component) error {
-	return s.explain(c, poll(ctx, startLimit, func(ctx context.Context) error { return ask(ctx, client, s.readyURL(c)) }))
+	return s.explain(c, poll(ctx, startLimit, s.telling(c, func(ctx context.Context) error { return ask(ctx, client, s.readyURL(c)) })))
 }
 
 func (s *starter) explain(c component, err error) error {

@@ -32,6 +32,8 @@ type Cluster struct {
 	// a user those that are sent as that user. A document of kind Use has a user, and the identity (NAMESPACE/NAME), verb (use by default) and
 	// resource (workloadidentities by default) that a review allows this user.
 	Objects string
+	// Minor is that of the cluster's version. Empty: that of the newest known.
+	Minor string
 	// Date is the header of answers. Empty: none.
 	Date string
 	// ReviewError is what a TokenReview answers.
@@ -128,7 +130,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/version" {
-		answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.37.1"})
+		answer(w, http.StatusOK, map[string]string{"major": "1", "minor": cmp.Or(s.Minor, "37")})
 		return
 	}
 	at := placeOf(r.URL.Path)

@@ -135,7 +135,7 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if path[0] == "version" {
 		w.Header().Set("Date", f.setting("server-date"))
-		Answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.37.1"})
+		Answer(w, http.StatusOK, map[string]string{"major": "1", "minor": "37"})
 		return
 	}
 	if len(path) == 1 {

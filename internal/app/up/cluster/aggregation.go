@@ -121,7 +121,7 @@ func (c *Client) available(ctx context.Context, name string) error {
 
 // WaitAvailable waits until the cluster reaches the aggregated API server, and lists its resources and their schemas for clients.
 func (c *Client) WaitAvailable(ctx context.Context) error {
-	return repeat(ctx, always, func() error {
+	return c.repeat(ctx, always, func() error {
 		if err := c.Available(ctx); err != nil {
 			return err
 		}

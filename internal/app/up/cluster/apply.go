@@ -38,7 +38,7 @@ func (c *Client) Apply(ctx context.Context, objects []*unstructured.Unstructured
 }
 
 func (c *Client) apply(ctx context.Context, object *unstructured.Unstructured) (applied *unstructured.Unstructured, err error) {
-	err = repeat(ctx, temporary, func() error {
+	err = c.repeat(ctx, temporary, func() error {
 		applied, err = c.resource(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 		return err
 	})
@@ -49,7 +49,7 @@ func (c *Client) apply(ctx context.Context, object *unstructured.Unstructured) (
 func (c *Client) Remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		var found *unstructured.Unstructured
-		err := repeat(ctx, temporary, func() (err error) {
+		err := c.repeat(ctx, temporary, func() (err error) {
 			found, err = c.resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
 			return err
 		})
@@ -57,7 +57,7 @@ func (c *Client) Remove(ctx context.Context, objects []*unstructured.Unstructure
 			continue
 		}
 		if err == nil && slices.ContainsFunc(found.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == fieldManager }) {
-			err = repeat(ctx, temporary, func() error {
+			err = c.repeat(ctx, temporary, func() error {
 				return c.resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 			})
 		}
@@ -85,14 +85,18 @@ func (c *Client) resource(object *unstructured.Unstructured) dynamic.ResourceInt
 	return c.objects.Resource(plural)
 }
 
-// pollEvery is the pause between two looks at something that is about to happen.
-const pollEvery = 50 * time.Millisecond
+// The pause before the second try of something, and the longest one.
+const firstPause, longestPause = 50 * time.Millisecond, time.Second
 
 // repeat does something until it succeeds or fails for good, or ctx ends; then the error is that of the last try that
 // was not cut short.
-func repeat(ctx context.Context, again func(error) bool, do func() error) error {
+func (c *Client) repeat(ctx context.Context, again func(error) bool, do func() error) error {
 	var last error
-	for {
+	failed := func(error) {}
+	if c.Reasons != nil {
+		failed = c.Reasons("the cluster")
+	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := do()
 		switch {
 		case err == nil:
@@ -103,8 +107,9 @@ func repeat(ctx context.Context, again func(error) bool, do func() error) error 
 			return err
 		}
 		last = err
+		failed(err)
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,10 +9,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/internal/minors"
 )
 
 // Client talks to one cluster as its admin.
 type Client struct {
+	// Reasons, unless it is nil, returns what is called with each failure of a request that is repeated.
+	Reasons func(what string) func(error)
+
 	objects dynamic.Interface
 	plain   rest.Interface
 }
@@ -38,6 +44,19 @@ func New(kubeconfig string) (*Client, error) {
 		return nil, fmt.Errorf("make a client from %s: %w", kubeconfig, err)
 	}
 	return &Client{objects: objects, plain: plain}, nil
+}
+
+// Minor returns that of the cluster's Kubernetes 1.
+func (c *Client) Minor(ctx context.Context) (minor int, err error) {
+	var answer []byte
+	err = c.repeat(ctx, temporary, func() error {
+		answer, err = c.plain.Get().AbsPath("/version").Do(ctx).Raw()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the version of the cluster: %w", err)
+	}
+	return minors.Of(answer)
 }
 
 // unversioned is config for paths that belong to no API group, such as /apis.

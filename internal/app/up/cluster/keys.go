@@ -14,7 +14,7 @@ var keyRings = schema.GroupVersionResource{Group: "identity.credence.dev", Versi
 
 // WaitKeys waits until the KeyRing shows the keys, and returns which of them sign, in a line for people.
 func (c *Client) WaitKeys(ctx context.Context) (signing string, err error) {
-	err = repeat(ctx, always, func() error {
+	err = c.repeat(ctx, always, func() error {
 		ring, err := c.keyRing(ctx)
 		if err != nil {
 			return err

@@ -42,11 +42,11 @@ var ErrNoSigningKey = errors.New("no key may sign")
 // ErrNoSigningKey.
 func (c *Client) Prove(ctx context.Context, proof Proof) error {
 	identities := c.objects.Resource(workloadIdentities).Namespace(Namespace)
-	proved := repeat(ctx, func(err error) bool { return !errors.Is(err, ErrNoSigningKey) }, func() error { return c.prove(ctx, identities, proof) })
+	proved := c.repeat(ctx, func(err error) bool { return !errors.Is(err, ErrNoSigningKey) }, func() error { return c.prove(ctx, identities, proof) })
 	if proved != nil && !errors.Is(proved, ErrNoSigningKey) {
 		return proved
 	}
-	err := repeat(ctx, temporary, func() error { return identities.Delete(ctx, proofName, metav1.DeleteOptions{}) })
+	err := c.repeat(ctx, temporary, func() error { return identities.Delete(ctx, proofName, metav1.DeleteOptions{}) })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete WorkloadIdentity %s/%s: %w", Namespace, proofName, err)
 	}

@@ -20,7 +20,7 @@ func (c *Client) awaitEnd(ctx context.Context, namespace *unstructured.Unstructu
 			return fmt.Errorf("delete APIService %s: %w", apiServiceName(group), err)
 		}
 	}
-	return repeat(ctx, always, func() error {
+	return c.repeat(ctx, always, func() error {
 		_, err := c.resource(namespace).Get(ctx, namespace.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

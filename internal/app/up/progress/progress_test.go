@@ -165,3 +165,16 @@ func (s *safeBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
+
+func TestReasons(t *testing.T) {
+	var shown bytes.Buffer
+	c := &clock{}
+	reason := NewTracker(NewLines(&shown), c.Now).Reasons("the cluster")
+	for range 25 {
+		c.add(time.Second)
+		reason(errors.New("field not declared"))
+	}
+	if want := "  10.0s  - still waiting for the cluster: field not declared\n  20.0s  - still waiting for the cluster: field not declared\n"; shown.String() != want {
+		t.Errorf("shown is\n%swant\n%s", &shown, want)
+	}
+}

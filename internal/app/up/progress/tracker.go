@@ -50,6 +50,20 @@ func (t *Tracker) Note(format string, arguments ...any) {
 	t.show(Event{What: Note, Text: fmt.Sprintf(format, arguments...), At: t.Elapsed()})
 }
 
+// reasonEvery is how long something may be waited for without a word.
+const reasonEvery = 10 * time.Second
+
+// Reasons returns what to call with each failure of what is tried again: it shows every ten seconds why it is waited for.
+func (t *Tracker) Reasons(what string) func(error) {
+	shown := t.Elapsed()
+	return func(err error) {
+		if at := t.Elapsed(); at-shown >= reasonEvery {
+			shown = at
+			t.Note("still waiting for %s: %v", what, err)
+		}
+	}
+}
+
 // Close ends the operation with Ready or Failed.
 func (t *Tracker) Close(what What, text string) {
 	t.show(Event{What: what, Text: text, At: t.Elapsed()})
