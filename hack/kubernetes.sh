@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build kube-apiserver, kube-controller-manager and kubectl of versions of Kubernetes: kubernetes.sh VERSION... (v1.33.13).
-# They go into bin/kubernetes/VERSION, beside links to Credence's programs, and stay there. About 5 minutes for each on two CPUs.
+# They go into bin/kubernetes/VERSION, beside Credence's programs, and stay there. About 5 minutes for each on two CPUs.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 programs="kube-apiserver kube-controller-manager kubectl"
@@ -9,7 +9,7 @@ for version in "$@"; do
   into=$top/bin/kubernetes/$version
   mkdir -p "$into"
   for program in "$top"/bin/*; do
-    [[ -d $program || ${program##*/} == kubectl ]] || ln -sf "$program" "$into/"
+    [[ -d $program || ${program##*/} == kubectl ]] || ln -f "$program" "$into/"
   done
   [[ -e $into/built ]] && continue
   echo "building Kubernetes $version"

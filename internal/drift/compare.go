@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -33,8 +34,12 @@ func compare(has, wants *corev1.Pod) (Finding, error) {
 		return *finding, nil
 	}
 	for _, key := range sorted(has.Annotations, wants.Annotations) {
-		// Which fields a profile has filled in makes no difference to a pod that has them.
-		if key != accounts.AnnotationFilledIn && has.Annotations[key] != wants.Annotations[key] {
+		// Which fields a profile has filled in makes no difference to a pod that has them. Before Kubernetes 1.34, the API server adds an annotation
+		// beside the field of AppArmor, for older kubelets; the field has been compared.
+		if key == accounts.AnnotationFilledIn || strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+			continue
+		}
+		if has.Annotations[key] != wants.Annotations[key] {
 			return *differs("metadata.annotations["+key+"]", has.Annotations[key], wants.Annotations[key]), nil
 		}
 	}

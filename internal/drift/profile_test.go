@@ -55,3 +55,20 @@ func TestDecideProfiles(t *testing.T) {
 		})
 	}
 }
+
+// Before Kubernetes 1.34, the API server adds an annotation beside the field of AppArmor.
+func TestAnnotationsOfAppArmorAreNoDrift(t *testing.T) {
+	p := &accounts.ServiceAccountProfile{}
+	p.Spec.SecurityContext = &accounts.ProfileSecurityContext{SecurityContexts: accounts.SecurityContexts{Container: &corev1.SecurityContext{
+		AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault},
+	}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: "cart", Containers: []corev1.Container{{Name: "main"}}}}
+	found := drift.Pod{Enabled: true, Request: pods.Request{
+		Namespace: "shop", Pod: pod, NoIdentities: true, Adapters: targets.For, Account: pods.Account{Name: "cart", Exists: true}, Profile: profile.Resolve(p, nil),
+	}}
+	admit(t, &found)
+	found.Request.Pod.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+"main"] = "runtime/default"
+	if got := decide(t, found).String(); got != "current" {
+		t.Errorf("the pod is %s, want current", got)
+	}
+}

@@ -539,7 +539,8 @@ func TestDeveloperIsEditWithoutAccounts(t *testing.T) {
 			}
 		}
 		for right := range developer {
-			if !edit[right] {
+			// Before 1.36, edit has no rights on what Kubernetes had not released yet.
+			if !edit[right] && !strings.HasPrefix(right, "resource.k8s.io/") && !strings.HasPrefix(right, "events.k8s.io/") {
 				more = append(more, right)
 			}
 		}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/internal/minors"
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -156,6 +157,12 @@ func readPlane(dir string) (plane, error) {
 	}
 	p := plane{Dir: dir}
 	return p, json.Unmarshal(content, &p)
+}
+
+// minor is that of the plane's Kubernetes 1.
+func (p plane) minor(t *testing.T) int {
+	t.Helper()
+	return need(minors.Of(do(t, p.config(t), "GET", "/version", "", "").Body))(t)
 }
 
 // program returns the path of a program of make build.

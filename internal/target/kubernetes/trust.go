@@ -28,7 +28,7 @@ func userOf(i trust.Identity) string {
 	return userPrefix + i.Subject
 }
 
-// authenticationConfiguration is the file of kube-apiserver's --authentication-config (Kubernetes 1.34 and later).
+// authenticationConfiguration is the file of kube-apiserver's --authentication-config. Kubernetes 1.33 has it as v1beta1 alone.
 func authenticationConfiguration(i trust.Identity) string {
 	issuer := map[string]any{"url": i.Issuer, "audiences": i.Audiences}
 	if len(i.Audiences) > 1 {
@@ -98,7 +98,7 @@ func yamlText(value any) string {
 }
 
 func writeCommands(i trust.Identity) (string, error) {
-	return fmt.Sprintf(`# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config=credence-trust.yaml. Where such a file exists, add the
+	return fmt.Sprintf(`# For kube-apiserver: --authentication-config=credence-trust.yaml (Kubernetes 1.33: apiVersion v1beta1). Where such a file exists, add the
 # entry to its list jwt. An issuer whose certificate is of an authority of your own needs issuer.certificateAuthority too.
 %s
 # For an admin of that cluster: choose what the identity may do, and where. This lets it look at namespace %s.
@@ -115,7 +115,7 @@ func writeProvider(i trust.Identity) (string, error) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(authenticationConfiguration(i), "\n"), "\n") {
 		lines = append(lines, "    "+trust.HCL(line)+",\n")
 	}
-	return "# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config. Where such a file exists, add the entry to its list jwt.\n" +
+	return "# For kube-apiserver: --authentication-config (Kubernetes 1.33: apiVersion v1beta1). Where such a file exists, add the entry to its list jwt.\n" +
 		trust.Block("resource", []string{"local_file", i.SharedName("")}, trust.Member{"filename", "credence-trust.yaml"},
 			trust.Member{"content", trust.Reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}), nil
 }
