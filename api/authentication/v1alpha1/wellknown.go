@@ -34,6 +34,9 @@ const (
 	AnnotationRequesterGroups = "workloadidentity.authentication.gardener.cloud/requested-by-groups"
 	AnnotationRequesterExtra  = "workloadidentity.authentication.gardener.cloud/requested-by-extra"
 
+	// AnnotationNewerFields is on objects in answers of an API server that is older than the one which stored them: the fields that it does not
+	// know. It is not stored.
+	AnnotationNewerFields = "identity.credence.dev/newer-fields"
 	// AnnotationOperation, with the value OperationRenewToken, requests a new token at once, on a Secret that carries one or
 	// on the resource that refers to the identity. It is removed once the new token is written.
 	AnnotationOperation = "gardener.cloud/operation"

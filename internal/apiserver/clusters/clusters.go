@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/storagewatch"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 )
@@ -64,7 +65,7 @@ func (i *Index) Of(user string) (*Cluster, error) {
 	if cluster.DeletionTimestamp != nil {
 		return nil, forbidden(cluster.Name, "the workload cluster of user %q is being deleted", user)
 	}
-	return cluster, nil
+	return cluster, newer.Check(cluster)
 }
 
 // Named returns the cluster of a name; nil without one. The error is 503 before the clusters were read, and 403 for one without users or
@@ -84,7 +85,7 @@ func (i *Index) Named(name string) (*Cluster, error) {
 	case len(cluster.Spec.Users) == 0:
 		return nil, forbidden(name, "spec.users is empty, so there is no agent of it")
 	}
-	return cluster, nil
+	return cluster, newer.Check(cluster)
 }
 
 func severalOf(user string, found []any) error {

@@ -6,6 +6,7 @@ package contexts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/storagewatch"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 )
@@ -98,9 +100,9 @@ func (f *Follower) follow(ctx context.Context) {
 	views := map[schema.GroupVersionResource]view{}
 	for _, each := range stored {
 		compiled, errs := contextkind.Compile(each.Spec)
-		if len(errs) > 0 {
-			klog.FromContext(ctx).Error(errs.ToAggregate(), "A stored ContextKind is invalid: its objects are no contexts", "contextKind", each.Name)
-			next.invalid = append(next.invalid, fmt.Sprintf("ContextKind %s is invalid: %v", each.Name, errs.ToAggregate()))
+		if err := errors.Join(newer.Check(each), errs.ToAggregate()); err != nil {
+			klog.FromContext(ctx).Error(err, "A stored ContextKind is invalid: its objects are no contexts", "contextKind", each.Name)
+			next.invalid = append(next.invalid, fmt.Sprintf("ContextKind %s is invalid: %v", each.Name, err))
 			continue
 		}
 		kind := &Kind{Kind: compiled}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 )
 
 // Holds keeps identities that are being deleted while bindings refer to them.
@@ -119,6 +120,9 @@ func (r *REST) Refers(ctx context.Context, binding, identity types.NamespacedNam
 			return false, err
 		}
 		found := obj.(*v1alpha1.CredentialsBinding)
+		if err := newer.Check(found); err != nil {
+			return false, err
+		}
 		to := found.WorkloadIdentityRef
 		if to == nil || to.Namespace != identity.Namespace || to.Name != identity.Name {
 			continue

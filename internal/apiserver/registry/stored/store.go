@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/credence-id/credence/internal/apiserver/newer"
 )
 
 // Kind is a kind that the API server stores.
@@ -49,7 +51,7 @@ func NewStore(kind Kind, options *generic.StoreOptions) (*genericregistry.Store,
 	}
 	store.ResetFieldsStrategy, _ = kind.Strategy.(rest.ResetFieldsStrategy)
 	checked := *options
-	checked.RESTOptions = checkedOptions{options.RESTOptions}
+	checked.RESTOptions = wrappedOptions{checkedOptions{options.RESTOptions}, newer.Storage}
 	if kind.Wrap != nil {
 		checked.RESTOptions = wrappedOptions{checked.RESTOptions, kind.Wrap}
 	}

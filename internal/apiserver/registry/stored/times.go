@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
+
+	"github.com/credence-id/credence/internal/apiserver/newer"
 )
 
 // checkedOptions are options of storages in which every object can be read again.
@@ -25,7 +27,7 @@ func (o checkedOptions) GetRESTOptions(resource schema.GroupResource, example ru
 		return options, err
 	}
 	config := *options.StorageConfig
-	config.Codec = checkedCodec{config.Codec, resource.Group}
+	config.Codec = newer.Codec(checkedCodec{config.Codec, resource.Group})
 	options.StorageConfig = &config
 	return options, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"github.com/credence-id/credence/internal/identity"
@@ -159,6 +160,9 @@ func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIde
 	wi, ok := obj.(*v1alpha1.WorkloadIdentity)
 	if !ok {
 		return nil, fmt.Errorf("storage of workloadidentities returned a %T", obj)
+	}
+	if err := newer.Check(wi); err != nil {
+		return nil, err
 	}
 	return wi, r.checkUID(ctx, wi)
 }
