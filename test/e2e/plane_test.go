@@ -162,7 +162,15 @@ func readPlane(dir string) (plane, error) {
 // minor is that of the plane's Kubernetes 1.
 func (p plane) minor(t *testing.T) int {
 	t.Helper()
-	return need(minors.Of(do(t, p.config(t), "GET", "/version", "", "").Body))(t)
+	return need(p.answeringMinor(t))(t)
+}
+
+func (p plane) answeringMinor(t *testing.T) (int, error) {
+	answer, err := p.client(t).Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context())
+	if err != nil {
+		return 0, err
+	}
+	return minors.Of(answer)
 }
 
 // program returns the path of a program of make build.

@@ -26,7 +26,7 @@ const (
 	builds    = "^Test(Images|Archives|BuildOutsideACheckout)$"
 	buildHelm = "build Helm, etcd and cert-manager"
 	// sharedPlane are the end-to-end tests that share a plane.
-	sharedPlane = "-skip '^Test(Plane|Node)' ./test/e2e"
+	sharedPlane = "-skip '^Test(Plane|Node|Versions)' ./test/e2e"
 	// sharedPlaneOlder are those on another version of Kubernetes. The first pages show what the newest kubectl prints.
 	sharedPlaneOlder = "-skip '^Test(Plane|Node|FirstPages$)' ./test/e2e"
 	compile          = "GOGC=off GOMEMLIMIT=1GiB go build"
@@ -65,7 +65,7 @@ var tiers = map[string][]part{
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
 			"cd ../../alerts/prometheus && " + compile + " -tags remove_all_sd" + stripped + "github.com/prometheus/prometheus/cmd/prometheus"},
 		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
-		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
+		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node|Versions)' ./test/e2e"},
 
 		{name: "race detector", tests: true, race: true, covers: true, command: "-timeout 45m " + programs},
 		{name: "execcredential by its own go.mod", tests: true, command: "hack/alone.sh execcredential", dir: "."},
