@@ -2,10 +2,12 @@ package install
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -187,7 +189,7 @@ func TestChartInstallsTheManifests(t *testing.T) {
 					t.Errorf("%s differs (-up +chart):\n%s", id(want), diff)
 				}
 			}
-			processes := []string{"Certificate", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
+			processes := []string{"Certificate", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceQuota", "Service"}
 			for _, o := range installed {
 				if !slices.Contains(processes, o.GetKind()) {
 					t.Errorf("%s is in the chart alone", id(o))
@@ -209,6 +211,9 @@ func isNumber(v any) bool {
 	}
 	return false
 }
+
+// digest is one of an image.
+var digest = strings.Repeat("a1", 32)
 
 // Values that can't work are refused before anything is changed, with what to do.
 func TestInvalidValues(t *testing.T) {
@@ -259,6 +264,14 @@ func TestInvalidValues(t *testing.T) {
 		{"a name of a schedule", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=@nightly"}, "/backup/schedule"},
 		{"an audit log without identities", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "audit.claim=audit"}, "audit.claim: has no effect"},
 		{"an audit webhook without identities", []string{"identities.enabled=false", "workloads.enabled=false", "audit.webhookSecret=s"}, "audit.webhookSecret: has no effect"},
+		{"one digest for all programs", []string{"issuer=https://id.example.com", "image.tag=v1@sha256:" + digest}, "set image.digests.credence-server="},
+		{"a program without a digest", []string{"issuer=https://id.example.com", "image.digests.credence-server=sha256:" + digest, "image.digests.credence=sha256:" + digest}, "image.digests.credence-discovery: missing"},
+		{"a digest of no program", []string{"issuer=https://id.example.com", "image.digests.server=sha256:" + digest}, "server"},
+		{"a port of root", []string{"issuer=https://id.example.com", "ports.webhook.https=443"}, "/ports/webhook/https"},
+		{"a port twice in a pod", []string{"issuer=https://id.example.com", "ports.webhook.https=10250", "ports.webhook.health=10250"}, "10250 is the port of webhook."},
+		{"a port twice on a node", []string{"issuer=https://id.example.com", "pods.hostNetwork=true", "ports.webhook.https=10260", "ports.apiserver.https=10260"}, "ports.webhook.https: 10260 is the port of apiserver.https"},
+		{"the kubelet's port", []string{"issuer=https://id.example.com", "components.webhook.hostNetwork=true", "ports.webhook.https=10250"}, "ports.webhook.https: 10250 is the port of the kubelet"},
+		{"a condition of its own", []string{"issuer=https://id.example.com", "enabled=false"}, "/enabled"},
 		{"old cluster", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -288,6 +301,118 @@ func TestReplicasOfAnAutoscaler(t *testing.T) {
 		}
 		if deployments < 8 || budgets != deployments {
 			t.Errorf("%s: %d Deployments have %d budgets", set, deployments, budgets)
+		}
+	}
+}
+
+// All that names a port of a pod follows its value: flags, probes, Services, NetworkPolicies and ServiceMonitors.
+func TestPorts(t *testing.T) {
+	for _, set := range [][]string{
+		{"issuer=https://id.example.com", "node.enabled=true", "node.tlsSecretName=tls", "registry.configMap=registries"},
+		{"identities.enabled=false", "workloads.identityKubeconfigSecret=identities", "node.enabled=true", "node.agentConfigMap=agent"},
+	} {
+		set = append(set, "monitoring.serviceMonitors.enabled=true", "networkPolicies.enabled=true")
+		printed := func() string { return string(testkit.Need(json.Marshal(template(t, set...)))(t)) }
+		want := printed()
+		found := 0
+		for component, ports := range defaultValues(t)["ports"].(map[string]any) {
+			for port, number := range ports.(map[string]any) {
+				set = append(set, fmt.Sprintf("ports.%s.%s=1%v", component, port, number))
+			}
+		}
+		have := regexp.MustCompile(`\b1(74[45]\d)\b`).ReplaceAllStringFunc(printed(), func(number string) string {
+			found++
+			return number[1:]
+		})
+		if diff := cmp.Diff(want, have); diff != "" || found < 15 {
+			t.Errorf("%d places of ports changed (-before +after):\n%s", found, diff)
+		}
+	}
+}
+
+// On OpenShift pods choose no user and no group, and the driver may be privileged. A user that is set stays.
+func TestOpenShift(t *testing.T) {
+	set := []string{"issuer=https://id.example.com", "node.enabled=true", "backup.enabled=true", "backup.ring=false", "storage.copyFrom=embedded", "registry.configMap=registries"}
+	openShift := "--api-versions=security.openshift.io/v1"
+	for _, c := range []struct {
+		set  []string
+		user any
+	}{{nil, int64(65532)}, {[]string{"pods.runAsUser=7"}, int64(7)}, {[]string{"pods.runAsUser=null"}, nil}, {[]string{openShift}, nil}, {[]string{openShift, "pods.runAsUser=7"}, int64(7)}} {
+		pods, driver := 0, false
+		for _, o := range template(t, append(slices.Clone(set), c.set...)...) {
+			driver = driver || o.GetKind() == "RoleBinding" && strings.Contains(fmt.Sprint(o.Object["roleRef"]), "system:openshift:scc:privileged")
+			spec := podSpec(o)
+			if spec == nil || o.GetKind() == "DaemonSet" {
+				continue
+			}
+			pods++
+			for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
+				if have := spec["securityContext"].(map[string]any)[field]; fmt.Sprint(have) != fmt.Sprint(c.user) {
+					t.Errorf("%v: %s has %s %v, want %v", c.set, id(o), field, have, c.user)
+				}
+			}
+		}
+		if pods < 12 || driver != slices.Contains(c.set, openShift) {
+			t.Errorf("%v: %d objects have pods, the driver may be privileged: %v", c.set, pods, driver)
+		}
+	}
+}
+
+// A chart of others depends on this one, under another name: its global values and its condition work, and a cluster that is too old is refused, which
+// Helm itself does not do for dependencies.
+func TestAsADependency(t *testing.T) {
+	folder := t.TempDir()
+	source, err := filepath.Abs(chart)
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, "Chart.yaml"), []byte(`{apiVersion: v2, name: platform, version: 1.2.3, dependencies: [
+		{name: credence, version: ">=0.0.0-0", repository: "file://`+source+`", alias: identities, condition: identities.enabled}]}`), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, "values.yaml"), []byte(`{global: {imageRegistry: "mirror.example.com:5000", imagePullSecrets: [one, {name: two}]},
+		identities: {enabled: true, issuer: https://id.example.com, image: {pullSecrets: [own]}, node: {enabled: true}}}`), 0o600))
+	for _, program := range []string{"helm", "helm3"} {
+		run := func(arguments ...string) (stdout, stderr string, err error) {
+			return runHelm(t, program, "", append(arguments, "--namespace", system)...)
+		}
+		if _, stderr, err := run("dependency", "update", folder); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, stderr)
+		}
+		if _, stderr, err := run("package", folder, "--destination", folder); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, stderr)
+		}
+		render := []string{"template", "platform", filepath.Join(folder, "platform-1.2.3.tgz"), "--kube-version"}
+		stdout, stderr, err := run(append(render, testkit.Version(t, "KUBERNETES"))...)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, stderr)
+		}
+		pods := 0
+		for _, o := range decoded(stdout) {
+			if spec := podSpec(o); spec != nil {
+				pods++
+				of := as[corev1.PodSpec](t, &unstructured.Unstructured{Object: spec})
+				secrets := []corev1.LocalObjectReference{{Name: "own"}, {Name: "one"}, {Name: "two"}}
+				if !strings.HasPrefix(of.Containers[0].Image, "mirror.example.com:5000/credence-id/credence") || !slices.Equal(of.ImagePullSecrets, secrets) {
+					t.Errorf("%s: %s has the image %s and %v", program, id(o), of.Containers[0].Image, of.ImagePullSecrets)
+				}
+			}
+		}
+		if pods < 9 {
+			t.Errorf("%s: %d objects with pods", program, pods)
+		}
+		if stdout, _, err := run(append(render, testkit.Version(t, "KUBERNETES"), "--set", "identities.enabled=false")...); err != nil || len(decoded(stdout)) > 0 {
+			t.Errorf("%s: %v, without the dependency there is\n%s", program, err, stdout)
+		}
+		if _, stderr, err := run(append(render, "1.32.9")...); err == nil || !strings.Contains(stderr, "kubeVersion: Kubernetes v1.32.9 is not >=1.33.0-0") {
+			t.Errorf("%s: %v\n%s", program, err, stderr)
+		}
+	}
+}
+
+// A field that the API server of an old cluster does not know, and so refuses, is left out.
+func TestOldCluster(t *testing.T) {
+	for version, want := range map[string]bool{"1.34.9": false, "1.35.0": true, "1.35.3-gke.100": true} {
+		for _, o := range template(t, "issuer=https://id.example.com", "--kube-version="+version) {
+			if _, found, _ := unstructured.NestedBool(o.Object, "spec", "serviceAccountTokenInSecrets"); o.GetKind() == "CSIDriver" && found != want {
+				t.Errorf("%s: the field is there: %v", version, found)
+			}
 		}
 	}
 }
@@ -393,7 +518,7 @@ func TestDriverOfNodes(t *testing.T) {
 			t.Errorf("%s gives the driver rights", id(o))
 		}
 	}
-	if len(found) != 3 || found["Namespace"].GetLabels()["pod-security.kubernetes.io/enforce"] != "privileged" {
+	if len(found) != 4 || found["Namespace"].GetLabels()["pod-security.kubernetes.io/enforce"] != "privileged" {
 		t.Fatalf("there are %v", found)
 	}
 	spec := as[corev1.PodSpec](t, &unstructured.Unstructured{Object: podSpec(found["DaemonSet"])})

@@ -230,11 +230,16 @@ registry: {configMap: registries}
 
 	{name: "keys and storage and certificates of others", onNode: true, values: `
 issuer: https://id.example.com
+image: {registry: registry.example.com/mirror, digests: {credence-server: "sha256:` + digest + `", credence-discovery: "sha256:` + digest + `", credence: "sha256:` + digest + `"}}
 keys: {signerSocket: /run/kms/signer/signer.sock}
 storage: {type: etcd, etcd: {servers: [https://etcd-0.example.com:2379, https://etcd-1.example.com:2379], secret: etcd-client}}
 certificates: {source: cert-manager, issuerRef: {name: vault, kind: ClusterIssuer, group: certs.example.com}}
-pods: {hostNetwork: true}
+pods: {hostNetwork: true, runAsUser: 1000}
+ports: {webhook: {https: 10260}}
 `, placed: []placed{
+		{"image.digests", "Deployment credence-webhook", container("image: registry.example.com/mirror/credence-server@sha256:" + digest)},
+		{"image.digests", "Deployment credence-discovery", container("image: registry.example.com/mirror/credence-discovery@sha256:" + digest)},
+		{"image.digests", "Pod credence-test", "spec: {containers: [{image: registry.example.com/mirror/credence@sha256:" + digest + "}]}"},
 		{"keys.signerSocket", "Deployment credence-apiserver", argument("--signer-socket=/signer/signer.sock")},
 		{"keys.signerSocket", "Deployment credence-apiserver", pod("volumes: [{hostPath: {path: /run/kms/signer}}]")},
 		{"keys.signerSocket", "Deployment credence-controller", ""},
@@ -249,6 +254,10 @@ pods: {hostNetwork: true}
 		{"certificates.issuerRef.kind", "Certificate credence-apiserver", "spec: {issuerRef: {kind: ClusterIssuer}}"},
 		{"certificates.issuerRef.group", "Certificate credence-apiserver", "spec: {issuerRef: {group: certs.example.com}}"},
 		{"pods.hostNetwork", "Deployment credence-apiserver", pod("hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet")},
+		{"pods.hostNetwork", "Deployment credence-webhook", "spec: {strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}"},
+		{"pods.runAsUser", "Deployment credence-webhook", pod("securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, runAsNonRoot: true}")},
+		{"ports", "Deployment credence-webhook", argument("--port=10260")},
+		{"ports", "Deployment credence-webhook", container("ports: [{name: https, containerPort: 10260}, {name: health, containerPort: 7449}]")},
 	}},
 
 	{name: "embedded storage and documents in a bucket", values: `

@@ -212,7 +212,7 @@ func defaultValues(t *testing.T) (all map[string]any) {
 }
 
 // whole are the names of values whose defaults have fields that are not values of their own.
-var whole = []string{"labels", "nodeSelector", "podDisruptionBudget", "resources"}
+var whole = []string{"labels", "nodeSelector", "podDisruptionBudget", "ports", "resources"}
 
 // leaves returns the paths of all values.
 func leaves(values map[string]any, below string) (paths []string) {

@@ -32,7 +32,7 @@ app.kubernetes.io/component: {{ .name }}
 {{- define "credence.pod" -}}
 {{- $own := index .root.Values.components .name | default dict }}
 {{- $pod := mergeOverwrite (deepCopy .root.Values.pods) (deepCopy $own) }}
-{{- range list "podDisruptionBudget" "nodeSelector" "replicas" }}
+{{- range list "podDisruptionBudget" "nodeSelector" "replicas" "runAsUser" }}
 {{- if hasKey $own . }}{{ $_ := set $pod . (index $own .) }}{{ end }}
 {{- end }}
 {{- toYaml $pod }}
@@ -40,10 +40,10 @@ app.kubernetes.io/component: {{ .name }}
 
 {{/* Where a pod may run, and what its images are pulled with; context: root, pod. */}}
 {{- define "credence.placement" -}}
-{{- with .root.Values.image.pullSecrets }}
+{{- with concat .root.Values.image.pullSecrets ((.root.Values.global | default dict).imagePullSecrets | default list) }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ . | quote }}
+- name: {{ kindIs "map" . | ternary . (dict "name" .) | dig "name" "" | quote }}
 {{- end }}
 {{- end }}
 {{- range $name := list "nodeSelector" "tolerations" "affinity" }}
@@ -54,12 +54,20 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The Pod Security Standard "restricted", of a pod and of its container. */}}
+{{/* "true" on OpenShift, which assigns the users of pods and refuses others; context: the root. */}}
+{{- define "credence.openshift" -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}true{{ end }}
+{{- end }}
+
+{{/* The Pod Security Standard "restricted", of a pod (context: root, pod) and of its container. */}}
 {{- define "credence.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- $user := .pod.runAsUser }}
+{{- if not (or (kindIs "invalid" $user) (and (eq (int $user) 65532) (include "credence.openshift" .root))) }}
+runAsUser: {{ int $user }}
+runAsGroup: {{ int $user }}
+fsGroup: {{ int $user }}
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 {{- define "credence.containerSecurity" -}}
@@ -70,7 +78,16 @@ capabilities: {drop: [ALL]}
 
 {{/* The image of a program; context: root, program. */}}
 {{- define "credence.image" -}}
-{{ printf "%s/%s:%s" .root.Values.image.registry .program (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
+{{- $image := .root.Values.image }}
+{{- $registry := $image.registry }}
+{{- with (.root.Values.global | default dict).imageRegistry }}
+{{- $registry = regexReplaceAllLiteral "^[^/]+" $registry . }}
+{{- end }}
+{{- $version := printf ":%s" ($image.tag | default .root.Chart.AppVersion) }}
+{{- if $image.digests }}
+{{- $version = printf "@%s" (index $image.digests .program | required (printf "image.digests.%s: missing: the digest of its image" .program)) }}
+{{- end }}
+{{- printf "%s/%s%s" $registry .program $version | quote }}
 {{- end }}
 
 {{/* "true" if the webhook runs; context: the root. */}}
@@ -165,7 +182,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end }}
 
-{{/* The components that run: program, ports, arguments; context: the root. No two have a port in common, for pods with hostNetwork. */}}
+{{/* The components that run: program, ports, arguments; context: the root. */}}
 {{- define "credence.components" -}}
 {{- $v := .Values }}
 {{- $documents := printf "%s/credence-discovery" .Release.Namespace }}
@@ -173,7 +190,7 @@ capabilities: {drop: [ALL]}
 {{- if $v.identities.enabled }}
 apiserver:
   program: credence-server
-  ports: {https: 7443}
+  ports: {{ toJson $v.ports.apiserver }}
   service: {https: 443}
   health: https
   # Without keys no token is signed, and the commands that make one are requests to this server. The check followed-objects waits for keys and documents, for
@@ -182,7 +199,7 @@ apiserver:
   args:
   - apiserver
   - --bind-address=0.0.0.0
-  - --secure-port=7443
+  - --secure-port={{ int $v.ports.apiserver.https }}
   - --issuer={{ $v.issuer }}
   - --publish-configmap={{ $documents }}
   {{- if $v.audit.claim }}
@@ -215,12 +232,12 @@ apiserver:
 {{- if empty $v.keys.signerSocket }}
 controller:
   program: credence-server
-  ports: {health: 7444}
+  ports: {{ toJson $v.ports.controller }}
   health: health
   args:
   - controller
   - --bind-address=0.0.0.0
-  - --health-port=7444
+  - --health-port={{ int $v.ports.controller.health }}
   - --issuer={{ $v.issuer }}
   - --documents-configmap={{ $documents }}
   - --key-rotation-period={{ $v.keys.rotationPeriod }}
@@ -230,13 +247,13 @@ controller:
 {{- if $v.discovery.enabled }}
 discovery:
   program: credence-discovery
-  ports: {https: 7445, health: 7446}
+  ports: {{ toJson $v.ports.discovery }}
   service: {https: 443}
   health: health
   args:
   - --bind-address=0.0.0.0
-  - --port=7445
-  - --health-port=7446
+  - --port={{ int $v.ports.discovery.https }}
+  - --health-port={{ int $v.ports.discovery.health }}
   - --issuer={{ $v.issuer }}
   - --documents-configmap={{ $documents }}
   - --documents-cache=/data/documents
@@ -245,17 +262,15 @@ discovery:
 {{- if $v.workloads.enabled }}
 agent:
   program: credence-server
+  ports: {{ ternary $v.ports.agent (omit $v.ports.agent "pods") (not (empty $v.node.agentConfigMap)) | toJson }}
   {{- if $v.node.agentConfigMap }}
-  ports: {health: 7447, pods: 7455}
   service: {pods: 443}
-  {{- else }}
-  ports: {health: 7447}
   {{- end }}
   health: health
   args:
   - agent
   - --bind-address=0.0.0.0
-  - --health-port=7447
+  - --health-port={{ int $v.ports.agent.health }}
   - --delivery={{ $v.workloads.delivery }}
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/agent.kubeconfig
@@ -264,24 +279,24 @@ agent:
   {{- end }}
   {{- end }}
   {{- if $v.node.agentConfigMap }}
-  - --pods-port=7455
+  - --pods-port={{ int $v.ports.agent.pods }}
   {{- end }}
 binder:
   program: credence-server
-  ports: {health: 7450}
+  ports: {{ toJson $v.ports.binder }}
   health: health
   args:
   - binder
   - --bind-address=0.0.0.0
-  - --health-port=7450
+  - --health-port={{ int $v.ports.binder.health }}
 profiles:
   program: credence-server
-  ports: {health: 7452}
+  ports: {{ toJson $v.ports.profiles }}
   health: health
   args:
   - profiles
   - --bind-address=0.0.0.0
-  - --health-port=7452
+  - --health-port={{ int $v.ports.profiles.health }}
   {{- with $v.profiles.usernameTemplate }}
   - {{ printf "--username-template=%s" . | quote }}
   {{- end }}
@@ -301,24 +316,24 @@ profiles:
 {{- if $v.registry.configMap }}
 registry:
   program: credence-registry
-  ports: {health: 7454}
+  ports: {{ toJson $v.ports.registry }}
   health: health
   args:
   - --bind-address=0.0.0.0
-  - --health-port=7454
+  - --health-port={{ int $v.ports.registry.health }}
   - --registries=/registries/registries.yaml
 {{- end }}
 {{- if include "credence.webhook" . }}
 webhook:
   program: credence-server
-  ports: {https: 7448, health: 7449}
+  ports: {{ toJson $v.ports.webhook }}
   service: {https: 443}
   health: health
   args:
   - webhook
   - --bind-address=0.0.0.0
-  - --port=7448
-  - --health-port=7449
+  - --port={{ int $v.ports.webhook.https }}
+  - --health-port={{ int $v.ports.webhook.health }}
   - --delivery={{ $v.workloads.delivery }}
   {{- with $v.certificates.reviewer }}
   - --client-ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt
@@ -342,12 +357,12 @@ webhook:
 {{- if include "credence.certificates" . }}
 certificates:
   program: credence-server
-  ports: {health: 7451}
+  ports: {{ toJson $v.ports.certificates }}
   health: health
   args:
   - certificates
   - --bind-address=0.0.0.0
-  - --health-port=7451
+  - --health-port={{ int $v.ports.certificates.health }}
   {{- if eq $v.certificates.source "credence" }}
   {{- $served := list }}
   {{- if $v.identities.enabled }}
@@ -375,6 +390,13 @@ certificates:
 {{/* Stops with the reason where the values can't work; context: the root. */}}
 {{- define "credence.check" -}}
 {{- $v := .Values }}
+{{- /* Helm looks at kubeVersion of a chart that is installed, and not of its dependencies. */}}
+{{- if not (semverCompare .Chart.KubeVersion .Capabilities.KubeVersion.Version) }}
+{{- fail (printf "kubeVersion: Kubernetes %s is not %s" .Capabilities.KubeVersion.Version .Chart.KubeVersion) }}
+{{- end }}
+{{- if regexMatch "[:@]" $v.image.tag }}
+{{- fail (printf "image.tag: %s has a digest, and each program has an image of its own: set image.digests.credence-server=sha256:... and so on" $v.image.tag) }}
+{{- end }}
 {{- if ne .Release.Namespace "credence-system" }}
 {{- fail (printf "namespace %q: Credence is installed in credence-system, which its policies name: helm install %s ... -n credence-system --create-namespace" .Release.Namespace .Release.Name) }}
 {{- end }}
@@ -440,8 +462,17 @@ certificates:
 {{- fail (printf "gmsa.%s: has no effect with gmsa.enabled=false: enable gMSA, or leave it out" .) }}
 {{- end }}
 {{- end }}
+{{- $ofNodes := dict "10250" "the kubelet" }}
 {{- range $name, $component := include "credence.components" . | fromYaml }}
 {{- $pod := include "credence.pod" (dict "root" $ "name" $name) | fromYaml }}
+{{- $taken := ternary $ofNodes dict $pod.hostNetwork }}
+{{- range $port, $number := $component.ports }}
+{{- $key := int $number | toString }}
+{{- with get $taken $key }}
+{{- fail (printf "ports.%s.%s: %s is the port of %s: want another one" $name $port $key .) }}
+{{- end }}
+{{- $_ := set $taken $key (printf "%s.%s" $name $port) }}
+{{- end }}
 {{- if and $component.service (ge (int $pod.preStopSeconds) (int $pod.terminationGracePeriodSeconds)) }}
 {{- fail (printf "preStopSeconds: %d of %s counts towards terminationGracePeriodSeconds, which is %d: want less" (int $pod.preStopSeconds) $name (int $pod.terminationGracePeriodSeconds)) }}
 {{- end }}
