@@ -39,7 +39,7 @@ func TestLifeOfAnInstallation(t *testing.T) {
 // lifeOfAnInstallation is one with certificates of a source.
 func lifeOfAnInstallation(t *testing.T, program, source string) {
 	folder := t.TempDir()
-	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
+	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--apiserver-arg=--admission-control-config-file="+admissionFile(t, limitedPriorities))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,7 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 	issuer := "issuer=https://id.example.com,registry.configMap=registries,certificates.source=" + source
 	run("install", "credence", file, "--set", issuer)
 	podsAreMade(t, client, "app.kubernetes.io/component")
+	prioritiesNeedQuota(t, client)
 
 	// Other namespaces are not affected.
 	worksElsewhere(t, client)
@@ -254,6 +255,35 @@ func podsAreMade(t *testing.T, client kubernetes.Interface, label string) {
 		}
 		return nil
 	})
+}
+
+// prioritiesNeedQuota holds the cluster to refuse pods of system priorities where the quota of the chart is not. It deletes that, and makes it again.
+func prioritiesNeedQuota(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	quotas := client.CoreV1().ResourceQuotas(system)
+	quota, err := quotas.Get(t.Context(), "credence-priorities", metav1.GetOptions{})
+	if err != nil || len(quota.Spec.Hard) > 0 {
+		t.Fatalf("%v, the quota limits %v", err, quota.Spec.Hard)
+	}
+	if err := quotas.Delete(t.Context(), quota.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	if err != nil || len(pods.Items) == 0 {
+		t.Fatalf("%v, %d pods of the webhook", err, len(pods.Items))
+	}
+	again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: pods.Items[0].Spec}
+	eventually(t, func(ctx context.Context) error { // kube-apiserver sees the deletion a moment later
+		_, err := client.CoreV1().Pods(system).Create(ctx, again, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "insufficient quota to match these scopes") {
+			return fmt.Errorf("without a quota: %v", err)
+		}
+		return nil
+	})
+	quota.ResourceVersion, quota.UID = "", ""
+	if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // worksElsewhere makes pods, Secrets and rights in a namespace of its own, and deletes it, while nothing of Credence answers.

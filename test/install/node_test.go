@@ -65,23 +65,31 @@ func (i installation) inCluster(t *testing.T, arguments ...string) *installation
 	return &i
 }
 
-// admissionConfiguration writes files by which kube-apiserver can show the webhook a certificate, as docs/howto/harden.md has them, and returns the first.
+// admissionConfiguration writes files by which kube-apiserver can show the webhook a certificate, as docs/howto/harden.md has them, and limits priorities.
+// It returns the first.
 func (i *installation) admissionConfiguration(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	kubeconfig, configuration := filepath.Join(folder, "webhooks.kubeconfig"), filepath.Join(folder, "admission.yaml")
-	for file, text := range map[string]string{
-		kubeconfig: fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "users": [{"name": "credence-webhook.credence-system.svc", "user": {
-			"client-certificate": "%[1]s/pki/apiserver-kubelet-client.crt", "client-key": "%[1]s/pki/apiserver-kubelet-client.key"}}]}`, i.folder),
-		configuration: fmt.Sprintf(`{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [
-			{"name": "MutatingAdmissionWebhook", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": %[1]q}},
-			{"name": "ValidatingAdmissionWebhook", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": %[1]q}}]}`, kubeconfig),
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	kubeconfig := filepath.Join(t.TempDir(), "webhooks.kubeconfig")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "users": [{"name": "credence-webhook.credence-system.svc", "user": {
+			"client-certificate": "%[1]s/pki/apiserver-kubelet-client.crt", "client-key": "%[1]s/pki/apiserver-kubelet-client.key"}}]}`, i.folder), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return configuration
+	webhooks := fmt.Sprintf(`{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": %q}`, kubeconfig)
+	return admissionFile(t, limitedPriorities, `{"name": "MutatingAdmissionWebhook", "configuration": `+webhooks+`}`, `{"name": "ValidatingAdmissionWebhook", "configuration": `+webhooks+`}`)
+}
+
+// limitedPriorities is a plugin of admission that refuses pods of system priorities in namespaces without a quota for them, as GKE does.
+const limitedPriorities = `{"name": "ResourceQuota", "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "ResourceQuotaConfiguration", "limitedResources": [
+	{"resource": "pods", "matchScopes": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical", "system-cluster-critical"]}]}]}}`
+
+// admissionFile writes the configuration of plugins of admission.
+func admissionFile(t *testing.T, plugins ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "admission.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [%s]}`, strings.Join(plugins, ", ")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // tryHelm installs or upgrades to images with a tag, and waits until all pods are ready.

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/testkit"
@@ -88,7 +89,7 @@ func (i *installation) parts(t *testing.T) *partial {
 	t.Helper()
 	p := &partial{
 		ControlPlane: i.cluster, client: i.client, objects: dynamic.NewForConfigOrDie(i.cluster.Admin), kubeconfig: i.kubeconfig, chart: i.chart,
-		images: i.values(i.tag),
+		images: append([]string{"image.registry=" + i.registry}, i.digests...),
 	}
 	makeNamespace(t, p.client, system, nil)
 	return p
@@ -101,6 +102,7 @@ func TestPartsOnANode(t *testing.T) {
 	t.Parallel()
 	i := withNode(t)
 	p := i.parts(t)
+	leaveOpenShift := p.openShift(t)
 	t.Run("gMSA", p.gmsaAlone)
 	t.Run("gMSA by policies", p.gmsaByPolicies)
 	t.Run("workloads", p.workloadsAlone)
@@ -124,9 +126,65 @@ func TestPartsOnANode(t *testing.T) {
 		}
 		worksElsewhere(t, p.client)
 	})
+	leaveOpenShift()
 	t.Run("certificates of cert-manager", func(t *testing.T) { p.certificatesOfCertManager(t, i) })
 	t.Run("identities in etcd, keys of a signer", func(t *testing.T) { p.identitiesInEtcd(t, i) })
 	worksElsewhere(t, p.client)
+}
+
+// openShift makes the cluster choose the users of pods in the namespace of the chart, and refuse others, as the security context constraint restricted-v2 does.
+func (p *partial) openShift(t *testing.T) (remove func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "openshift.yaml")
+	const pods = `{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: credence-system}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}`
+	testkit.Must(t, os.WriteFile(file, []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: securitycontextconstraints.security.openshift.io}
+spec:
+  group: security.openshift.io
+  scope: Cluster
+  names: {kind: SecurityContextConstraints, plural: securitycontextconstraints}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: restricted-v2}
+spec:
+  matchConstraints: `+pods+`
+  matchConditions: [{name: none, expression: "!has(object.spec.securityContext.runAsUser) && !has(object.spec.securityContext.fsGroup)"}]
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: "Object{spec: Object.spec{securityContext: Object.spec.securityContext{runAsUser: 1000650000, fsGroup: 1000650000}}}"}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: restricted-v2}, spec: {policyName: restricted-v2}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: restricted-v2}
+spec:
+  matchConstraints: `+pods+`
+  validations:
+  - expression: "object.spec.securityContext.runAsUser == 1000650000 && object.spec.securityContext.fsGroup == 1000650000 && object.spec.containers.all(c, !has(c.securityContext.runAsUser))"
+    message: unable to validate against any security context constraint
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: restricted-v2}, spec: {policyName: restricted-v2, validationActions: [Deny]}}
+`), 0o600))
+	p.command(t, "kubectl", "create", "-f", file)
+	eventually(t, func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{}, Containers: []corev1.Container{{Name: "app", Image: "app", SecurityContext: &corev1.SecurityContext{}}}}}
+		made, err := p.client.CoreV1().Pods(system).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil || made.Spec.SecurityContext.RunAsUser == nil {
+			return fmt.Errorf("the user of a pod is not chosen: %w", err)
+		}
+		pod.Spec.SecurityContext.RunAsUser = ptr.To[int64](65532)
+		if _, err = p.client.CoreV1().Pods(system).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil || !strings.Contains(err.Error(), "security context constraint") {
+			return fmt.Errorf("a pod that chooses its user: %w", err)
+		}
+		return nil
+	})
+	return func() { p.command(t, "kubectl", "delete", "-f", file) }
 }
 
 var credentialSpecs = schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1", Resource: "gmsacredentialspecs"}
@@ -417,7 +475,7 @@ func (p *partial) workloadsAlone(t *testing.T) {
 	}
 	// Two replicas of a pod with hostNetwork would need two nodes.
 	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=credence-identities", "pods.replicas=1",
-		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true", "registry.configMap=registries", "registry.namespaces={backup}")
+		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true", "components.webhook.preStopSeconds=1", "registry.configMap=registries", "registry.namespaces={backup}")
 	p.runs(t, "agent", "binder", "certificates", "profiles", "registry", "webhook")
 	eventually(t, func(ctx context.Context) error {
 		secret, err := p.client.CoreV1().Secrets("credence-system").Get(ctx, "credence-identities", metav1.GetOptions{})
@@ -466,6 +524,13 @@ func (p *partial) workloadsAlone(t *testing.T) {
 			return fmt.Errorf("%d registries have a password, and it is not the token of %v\n%s", len(file.Auths), found.ObjectMeta, state(t, p.client, system))
 		}
 		return nil
+	})
+	// Other ports, on the same node: a new pod waits for the old one to go. The webhook answers on its new port.
+	p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--set", "ports.webhook.https=10260,ports.webhook.health=10261,ports.agent.health=10262")
+	wanted.Name = "again"
+	eventually(t, func(ctx context.Context) error {
+		_, err := p.client.CoreV1().Secrets("backup").Create(ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
 	})
 	verify := exec.CommandContext(t.Context(), controlplane.Program("credence"), "token", "verify", "-", "--audience", "banana.example.com", "--ca-file", filepath.Join(folder, "ca.crt"))
 	verify.Stdin = strings.NewReader(string(token))

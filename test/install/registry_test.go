@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ type images struct {
 	folder   string // of the layout
 	registry string // with the path of their repositories
 	tag      string
+	digests  []string // values of the chart, by which it has them without the tag
 }
 
 // imagesOfTheCommit builds the images of what is committed, and pushes them.
@@ -42,7 +44,9 @@ func imagesOfTheCommit(t *testing.T) *images {
 		t.Fatal("no image was built")
 	}
 	i.tag = strings.Fields(rest)[0]
-	i.release(t, "push", i.registry)
+	for _, pushed := range regexp.MustCompile(`(?m)^pushed \S+/(\S+):\S+@(sha256:\S+)$`).FindAllStringSubmatch(i.release(t, "push", i.registry), -1) {
+		i.digests = append(i.digests, "image.digests."+pushed[1]+"="+pushed[2])
+	}
 	return i
 }
 
