@@ -527,6 +527,15 @@ func (p *partial) workloadsAlone(t *testing.T) {
 	})
 	// Other ports, on the same node: a new pod waits for the old one to go. The webhook answers on its new port.
 	p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--set", "ports.webhook.https=10260,ports.webhook.health=10261,ports.agent.health=10262")
+	p.command(t, "kubectl", "scale", "deployment/credence-webhook", "-n", system, "--replicas=2")
+	eventually(t, func(ctx context.Context) error { // the second one has no place, and does not fail in another's
+		pods, err := p.client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook", FieldSelector: "status.phase=Pending"})
+		if err == nil && !strings.Contains(fmt.Sprint(pods.Items), "didn't have free ports") {
+			err = fmt.Errorf("%d pods of the webhook wait: %+v", len(pods.Items), pods.Items)
+		}
+		return err
+	})
+	p.command(t, "kubectl", "scale", "deployment/credence-webhook", "-n", system, "--replicas=1")
 	wanted.Name = "again"
 	eventually(t, func(ctx context.Context) error {
 		_, err := p.client.CoreV1().Secrets("backup").Create(ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

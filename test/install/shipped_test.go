@@ -27,6 +27,7 @@ func TestNotesNameCommands(t *testing.T) {
 		"everything": "issuer=https://id.example.com",
 		"a copy":     "issuer=https://id.example.com,storage.copyFrom=embedded",
 		"workloads":  "identities.enabled=false,workloads.identityKubeconfigSecret=identities",
+		"volumes":    "issuer=https://id.example.com,node.enabled=true",
 		"gMSA":       "identities.enabled=false,workloads.enabled=false",
 		"policies":   "identities.enabled=false,workloads.enabled=false,gmsa.withoutWebhook=true",
 	} {
