@@ -525,8 +525,8 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		}
 		return nil
 	})
-	// Other ports, on the same node: a new pod waits for the old one to go. The webhook answers on its new port.
-	p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--set", "ports.webhook.https=10260,ports.webhook.health=10261,ports.agent.health=10262")
+	// Another port of the webhook, on the same node. Its other one is free once the old pod is gone, which is the first that goes.
+	p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--set", "ports.webhook.https=10260")
 	p.command(t, "kubectl", "scale", "deployment/credence-webhook", "-n", system, "--replicas=2")
 	eventually(t, func(ctx context.Context) error { // the second one has no place, and does not fail in another's
 		pods, err := p.client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook", FieldSelector: "status.phase=Pending"})
