@@ -38,7 +38,7 @@ var removed = map[string][]string{
 // render the chart in this process.
 func TestNullValues(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil))) // Helm 4 logs links
-	for name, render := range map[string]func(map[string]any) (map[string]string, error){"helm": renderer4(t), "helm3": renderer3(t)} {
+	for name, render := range map[string]func(map[string]any) (map[string]string, error){"helm": renderer4(t, testkit.Version(t, "KUBERNETES")), "helm3": renderer3(t)} {
 		t.Run(name, func(t *testing.T) {
 			some := func() (values map[string]any) {
 				testkit.Must(t, yaml.UnmarshalStrict([]byte(`{issuer: https://id.example.com, node: {enabled: true, tlsSecretName: tls}, registry: {configMap: registries}, networkPolicies: {enabled: true},
@@ -82,12 +82,34 @@ func TestNullValues(t *testing.T) {
 	}
 }
 
-// renderer4 returns what renders the chart with values as Helm 4 does.
-func renderer4(t *testing.T) func(map[string]any) (map[string]string, error) {
+// The notes have what the cluster has less of, of the same table as doctor.
+func TestNotesHaveWhatTheClusterLacks(t *testing.T) {
+	const policies = "MutatingAdmissionPolicies of yours about objects of Credence: missing, they change no object of Credence"
+	for version, want := range map[string][]string{
+		"v1.33.13":        {"Kubernetes 1.33: " + policies, "Kubernetes 1.33: Images pulled by identity (credence-image-credentials): missing"},
+		"v1.34.2-gke.100": {"Kubernetes 1.34: " + policies, "Kubernetes 1.34: Images pulled by identity (credence-image-credentials): different"},
+		"v1.37.1":         nil,
+		"v1.39.0":         {"WARNING: Kubernetes 1.39 is newer than 1.37"},
+	} {
+		printed := testkit.Need(renderer4(t, version)(map[string]any{"issuer": "https://id.example.com"}))(t)
+		notes := printed["credence/templates/NOTES.txt"]
+		for _, line := range want {
+			if !strings.Contains(notes, line) {
+				t.Errorf("%s: the notes are without %q:\n%s", version, line, notes)
+			}
+		}
+		if len(want) == 0 && strings.Contains(notes, "Kubernetes 1.") {
+			t.Errorf("%s: the newest lacks something:\n%s", version, notes)
+		}
+	}
+}
+
+// renderer4 returns what renders the chart with values as Helm 4 does, on a version of Kubernetes.
+func renderer4(t *testing.T, kubernetes string) func(map[string]any) (map[string]string, error) {
 	t.Helper()
 	loaded := testkit.Need(loader.LoadDir(chart))(t)
 	capabilities := common.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = *testkit.Need(common.ParseKubeVersion(testkit.Version(t, "KUBERNETES")))(t)
+	capabilities.KubeVersion = *testkit.Need(common.ParseKubeVersion(kubernetes))(t)
 	return func(values map[string]any) (map[string]string, error) {
 		all, err := util.ToRenderValues(loaded, values, common.ReleaseOptions{Name: "credence", Namespace: system, IsInstall: true}, capabilities)
 		if err != nil {

@@ -54,6 +54,11 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* The minor of Kubernetes, which clouds put a sign behind; context: the root. */}}
+{{- define "credence.minor" -}}
+{{- regexFind "^[0-9]+" .Capabilities.KubeVersion.Minor }}
+{{- end }}
+
 {{/* "true" on OpenShift, which assigns the users of pods and refuses others; context: the root. */}}
 {{- define "credence.openshift" -}}
 {{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}true{{ end }}
