@@ -76,14 +76,18 @@ images: ## Build the container images into bin/release: OCI layout, archive, SBO
 	cd release && go run . images $(RELEASE)
 
 .PHONY: push
-push: ## Push the images of bin/release: make push REGISTRY=registry.example.com/credence
+push: ## Push images, chart, SBOMs and signatures of bin/release: make push REGISTRY=registry.example.com/credence
 	@[ -n "$(REGISTRY)" ] || { echo "REGISTRY is missing: make push REGISTRY=registry.example.com/credence" >&2; exit 2; }
 	cd release && go run . push --out $(BIN)/release "$(REGISTRY)"
 
 .PHONY: release
-release: ## Build archives of the client programs, of the kubelets' program and of the chart into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0. Without VERSION, of the version of the commit
+release: ## Build and sign all that is published into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0 KEY=cosign.key. Without VERSION, of the version of the commit
 	@$(if $(VERSION),for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done,echo "no VERSION: all has the version of the commit, and no go.mod of a release is shown")
-	cd release && go run . archives $(RELEASE)
+	cd release && go run . release $(RELEASE) $(if $(KEY),--key $(if $(filter none,$(KEY)),none,"$(abspath $(KEY))")) $(if $(URL),--url $(URL))
+
+.PHONY: rebuild-check
+rebuild-check: ## Build a release anew, and compare all digests: make rebuild-check PROVENANCE=provenance.json; without it, that of bin/release
+	cd release && go run . rebuild --source .. $(if $(PROVENANCE),"$(abspath $(PROVENANCE))",$(BIN)/release/provenance.json)
 
 .PHONY: retractions
 retractions: ## Look up which versions of modules were retracted since they were taken; needs a module proxy

@@ -13,8 +13,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -42,22 +40,23 @@ func image(p program, platform v1.Platform, at time.Time) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	common, err := layer(at, []entry{
-		{name: "etc/passwd", mode: 0o644, data: []byte("credence:x:" + user + ":" + user + ":Credence:/tmp:/sbin/nologin\n")},
-		{name: "etc/group", mode: 0o644, data: []byte("credence:x:" + user + ":\n")},
-		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: authorities()},
-	})
+	common, own := newTree(at), newTree(at)
+	common.add("etc/passwd", 0o644, []byte("credence:x:"+user+":"+user+":Credence:/tmp:/sbin/nologin\n"))
+	common.add("etc/group", 0o644, []byte("credence:x:"+user+":\n"))
+	common.add("etc/ssl/certs/ca-certificates.crt", 0o644, authorities())
+	own.add(path.Join(bin, p.name)[1:], 0o755, content)
+	lower, err := layer(common)
 	if err != nil {
 		return nil, err
 	}
-	own, err := layer(at, []entry{{name: path.Join(bin, p.name)[1:], mode: 0o755, data: content}})
+	upper, err := layer(own)
 	if err != nil {
 		return nil, err
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	made, err := mutate.Append(base,
-		mutate.Addendum{Layer: common, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: "certificate authorities, user"}},
-		mutate.Addendum{Layer: own, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: p.name}},
+		mutate.Addendum{Layer: lower, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: "certificate authorities, user"}},
+		mutate.Addendum{Layer: upper, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: p.name}},
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the image of %s: %w", p.name, err)
@@ -73,17 +72,17 @@ func image(p program, platform v1.Platform, at time.Time) (v1.Image, error) {
 		Env:        []string{"PATH=" + bin},
 		Entrypoint: []string{path.Join(bin, p.name)},
 		WorkingDir: "/",
-		Labels:     labels(p, at),
+		Labels:     labels(p.name, descriptions[p.name], p, at),
 	}
 	return mutate.ConfigFile(made, file)
 }
 
 // labels are those that the OCI image specification names.
-func labels(p program, at time.Time) map[string]string {
+func labels(title, description string, p program, at time.Time) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
-		prefix + "title":       p.name,
-		prefix + "description": descriptions[p.name],
+		prefix + "title":       title,
+		prefix + "description": description,
 		prefix + "version":     p.version(),
 		prefix + "revision":    p.setting("vcs.revision"),
 		prefix + "created":     at.Format(time.RFC3339),
@@ -105,25 +104,11 @@ func authorities() []byte {
 }
 
 // layer makes a layer of files.
-func layer(at time.Time, entries []entry) (v1.Layer, error) {
+func layer(files tree) (v1.Layer, error) {
 	var out bytes.Buffer
-	if err := writeTar(&out, at, entries); err != nil {
+	if err := files.tar(&out); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil },
 		tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
-}
-
-// sbomOf makes the artifact that refers to an image and holds its SBOM.
-func sbomOf(made v1.Image, document []byte) (v1.Image, error) {
-	subject, err := partial.Descriptor(made)
-	if err != nil {
-		return nil, err
-	}
-	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomMediaType)
-	artifact, err := mutate.AppendLayers(base, static.NewLayer(document, sbomMediaType))
-	if err != nil {
-		return nil, err
-	}
-	return mutate.Subject(artifact, *subject).(v1.Image), nil
 }

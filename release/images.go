@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/match"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -32,22 +32,12 @@ const (
 	localName = "localhost/"
 )
 
-// makeImages builds the images of a checkout into out: layout/, images.tar, and an SBOM for each image. Without a version, they have that
-// of the commit.
-func makeImages(ctx context.Context, progress io.Writer, source, version, out string, platforms []string) error {
-	folder := filepath.Join(out, "layout")
+// makeImages builds the images of a checkout into out: layout/, images.tar, and an SBOM for each image.
+func makeImages(ctx context.Context, progress io.Writer, source, scratch, out string, platforms []string) error {
+	folder := filepath.Join(out, layoutFolder)
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "credence-release-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	if source, err = tagged(ctx, source, version, scratch); err != nil {
-		return err
-	}
-
 	names := slices.Sorted(maps.Keys(descriptions))
 	indexes := map[string]v1.ImageIndex{}
 	var artifacts []v1.Image
@@ -60,8 +50,8 @@ func makeImages(ctx context.Context, progress io.Writer, source, version, out st
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(progress, "building for %s\n", each)
-		programs, err := build(ctx, source, filepath.Join(scratch, platform.Architecture), platform, names...)
+		fmt.Fprintf(progress, "building images for %s\n", each)
+		programs, err := build(ctx, source, filepath.Join(scratch, "images", platform.Architecture), platform, names...)
 		if err != nil {
 			return err
 		}
@@ -85,7 +75,11 @@ func makeImages(ctx context.Context, progress io.Writer, source, version, out st
 			if err := writeFile(out, fmt.Sprintf("%s_%s_%s.cdx.json", p.name, platform.OS, platform.Architecture), document); err != nil {
 				return err
 			}
-			artifact, err := sbomOf(made, document)
+			described, err := partial.Descriptor(made)
+			if err != nil {
+				return err
+			}
+			artifact, err := referrer(*described, document, sbomMediaType, nil)
 			if err != nil {
 				return err
 			}
@@ -115,15 +109,15 @@ func makeImages(ctx context.Context, progress io.Writer, source, version, out st
 			return fmt.Errorf("write the layout: %w", err)
 		}
 	}
-	entries, err := readFolder(folder, "")
-	if err != nil {
+	files := newTree(at)
+	if err := files.addFolder(folder, ""); err != nil {
 		return err
 	}
 	archive, err := os.Create(filepath.Join(out, "images.tar"))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(writeTar(archive, at, entries), archive.Close()); err != nil {
+	if err := errors.Join(files.tar(archive), archive.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", archive.Name(), err)
 	}
 	return table.Flush()
@@ -147,9 +141,10 @@ func measure(made v1.Image) (int64, v1.Hash, error) {
 	return size, digest, err
 }
 
-// pushImages pushes the layout in out to a registry: REGISTRY/NAME:VERSION for each image, then the SBOMs, which refer to it.
+// pushImages pushes the layout in out to a registry: REGISTRY/NAME:VERSION for each image and the chart, then what refers to these: SBOMs,
+// signatures and provenance.
 func pushImages(ctx context.Context, progress io.Writer, out, registry string) error {
-	index, err := layout.ImageIndexFromPath(filepath.Join(out, "layout"))
+	index, err := layout.ImageIndexFromPath(filepath.Join(out, layoutFolder))
 	if err != nil {
 		return fmt.Errorf("there are no images in %s: run make images first: %w", out, err)
 	}
@@ -157,55 +152,47 @@ func pushImages(ctx context.Context, progress io.Writer, out, registry string) e
 	if err != nil {
 		return err
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	repositories := map[v1.Hash]name.Repository{} // of each image, by its digest
-	for _, d := range manifest.Manifests {
-		called := d.Annotations[refName]
-		if called == "" {
-			continue
-		}
-		reference, err := name.ParseReference(registry + "/" + called)
-		if err != nil {
-			return fmt.Errorf("invalid registry %q: %w", registry, err)
-		}
-		images, err := index.ImageIndex(d.Digest)
-		if err != nil {
-			return err
-		}
-		if err := remote.WriteIndex(reference, images, options...); err != nil {
-			return fmt.Errorf("push %s: %w", reference, err)
-		}
-		fmt.Fprintf(progress, "pushed %s@%s\n", reference, d.Digest)
-		of, err := images.IndexManifest()
-		if err != nil {
-			return err
-		}
-		for _, each := range of.Manifests {
-			repositories[each.Digest] = reference.Context()
-		}
-	}
-	artifacts, err := partial.FindImages(index, match.MediaTypes(string(types.OCIManifestSchema1)))
+	items, err := partial.Manifests(index)
 	if err != nil {
 		return err
 	}
-	for _, artifact := range artifacts {
-		m, err := artifact.Manifest()
+	pusher, err := remote.NewPusher(remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err != nil {
+		return err
+	}
+	repositories := map[v1.Hash]name.Repository{} // of each digest
+	referrers := 0
+	for i, d := range manifest.Manifests {
+		item := items[i].(remote.Taggable)
+		raw, err := item.RawManifest()
 		if err != nil {
 			return err
 		}
-		if m.Subject == nil {
-			continue
+		var of struct {
+			Subject   *v1.Descriptor
+			Manifests []v1.Descriptor
 		}
-		digest, err := artifact.Digest()
-		if err != nil {
+		if err := json.Unmarshal(raw, &of); err != nil {
 			return err
 		}
-		reference := repositories[m.Subject.Digest].Digest(digest.String())
-		if err := remote.Write(reference, artifact, options...); err != nil {
-			return fmt.Errorf("push the SBOM %s: %w", reference, err)
+		var reference name.Reference
+		if called := d.Annotations[refName]; called == "" {
+			reference = repositories[of.Subject.Digest].Digest(d.Digest.String())
+			referrers++
+		} else if reference, err = name.ParseReference(registry + "/" + called); err != nil {
+			return fmt.Errorf("invalid registry %q: %w", registry, err)
+		}
+		if err := pusher.Push(ctx, reference, item); err != nil {
+			return fmt.Errorf("push %s: %w", reference, err)
+		}
+		if of.Subject == nil {
+			fmt.Fprintf(progress, "pushed %s@%s\n", reference, d.Digest)
+		}
+		for _, each := range append(of.Manifests, d) {
+			repositories[each.Digest] = reference.Context()
 		}
 	}
-	fmt.Fprintf(progress, "pushed %d SBOMs\n", len(artifacts))
+	fmt.Fprintf(progress, "pushed %d SBOMs, signatures and statements\n", referrers)
 	return nil
 }
 

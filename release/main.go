@@ -23,7 +23,7 @@ func main() {
 func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "release",
-		Short:         "Make the images and archives of a commit",
+		Short:         "Make the release of a commit",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -31,22 +31,30 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&source, "source", ".", "the checkout that is built")
 	root.PersistentFlags().StringVar(&out, "out", "bin/release", "the folder that is filled; what was there under the same names is replaced")
 
-	var platforms []string
-	var version string
+	var from, ofImages parameters
 	images := &cobra.Command{
 		Use:   "images",
 		Short: "Build the images: an OCI layout, an archive of it, and an SBOM for each",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return makeImages(c.Context(), c.OutOrStdout(), source, version, out, platforms)
+			scratch, err := os.MkdirTemp("", "credence-release-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(scratch)
+			checkout, err := tagged(c.Context(), source, ofImages.Version, scratch)
+			if err != nil {
+				return err
+			}
+			return makeImages(c.Context(), c.OutOrStdout(), checkout, scratch, out, ofImages.Platforms)
 		},
 	}
-	images.Flags().StringSliceVar(&platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms of the images, OS/ARCHITECTURE")
+	images.Flags().StringSliceVar(&ofImages.Platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms of the images, OS/ARCHITECTURE")
 
 	push := &cobra.Command{
 		Use:   "push REGISTRY",
-		Short: "Push the images that were built to a registry, with their SBOMs",
-		Long: `Push the images that were built to a registry, with their SBOMs as referrers.
+		Short: "Push the images that were built to a registry, with what refers to them",
+		Long: `Push the images and the chart that were built to a registry, with SBOMs, signatures and provenance as referrers.
 
 REGISTRY is a host with the path of the repositories, such as registry.example.com/credence.
 Credentials are those of "docker login".`,
@@ -56,20 +64,36 @@ Credentials are those of "docker login".`,
 		},
 	}
 
-	archives := &cobra.Command{
-		Use:   "archives",
-		Short: "Build the archives of the client programs and of the kubelets' program, with SBOMs and checksums",
+	var key string
+	release := &cobra.Command{
+		Use:   "release",
+		Short: "Build images, archives, chart, SBOMs, manifests of package managers, checksums and provenance, and sign them",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return makeArchives(c.Context(), c.OutOrStdout(), source, version, out, platforms)
+			signer, err := signerOf(key, from.Version)
+			if err != nil {
+				return err
+			}
+			return makeRelease(c.Context(), c.OutOrStdout(), source, out, from, signer)
 		},
 	}
-	archives.Flags().StringSliceVar(&platforms, "platform", []string{
+	release.Flags().StringSliceVar(&from.Platforms, "platform", []string{
 		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
-	}, "platforms of the archives, OS/ARCHITECTURE")
+	}, "platforms of the archives and, for Linux, of the images, OS/ARCHITECTURE")
+	release.Flags().StringVar(&from.URL, "url", repository+"/releases/download", "where package managers find a folder for each version")
+	release.Flags().StringVar(&key, "key", "", `the key of "cosign generate-key-pair", with its password in COSIGN_PASSWORD; none: do not sign`)
 
-	for _, c := range []*cobra.Command{images, archives} {
-		c.Flags().StringVar(&version, "version", "", "the version of the programs, such as v0.1.0, with what is committed (default: that of the commit)")
+	for c, version := range map[*cobra.Command]*string{images: &ofImages.Version, release: &from.Version} {
+		c.Flags().StringVar(version, "version", "", "the version of the programs, such as v0.1.0, with what is committed (default: that of the commit)")
+	}
+
+	rebuildCheck := &cobra.Command{
+		Use:   "rebuild PROVENANCE",
+		Short: "Build a release anew, and compare its digests with those of a provenance.json",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return rebuild(c.Context(), c.OutOrStdout(), source, args[0])
+		},
 	}
 
 	var refused string
@@ -91,6 +115,6 @@ Credentials are those of "docker login".`,
 	}
 	modules.Flags().StringVar(&refused, "refused", "hack/refused.txt", "the list of refused versions, in the checkout")
 
-	root.AddCommand(images, push, archives, modules)
+	root.AddCommand(images, push, release, rebuildCheck, modules)
 	return root
 }

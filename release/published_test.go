@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+const released = "v1.2.3"
+
+// shell runs a script with the folder out as its own and the programs of CREDENCE_BIN, and returns what it printed.
+func shell(t *testing.T, out, script string, environment ...string) (string, error) {
+	t.Helper()
+	bin, err := filepath.Abs(os.Getenv("CREDENCE_BIN"))
+	if err != nil || os.Getenv("CREDENCE_BIN") == "" {
+		t.Fatal("CREDENCE_BIN is not set to the folder of the programs that make test-all builds")
+	}
+	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	command.Dir = out
+	// The certificates and credentials of this machine's user play no part, and nothing is fetched from elsewhere.
+	command.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH"), "COSIGN_PASSWORD=secret"}, environment...)
+	printed, err := command.CombinedOutput()
+	return string(printed), err
+}
+
+// must is shell for a script that has to succeed.
+func must(t *testing.T, out, script string, environment ...string) string {
+	t.Helper()
+	printed, err := shell(t, out, script, environment...)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, printed)
+	}
+	return printed
+}
+
+// A release is made once, rebuilt elsewhere, and then used with the programs of others.
+func TestRelease(t *testing.T) {
+	t.Setenv("COSIGN_PASSWORD", "secret")
+	keys, out := t.TempDir(), filepath.Join(t.TempDir(), "release")
+	must(t, keys, "cosign generate-key-pair && cosign generate-key-pair --output-key-prefix other")
+	published := httptest.NewServer(http.StripPrefix("/"+released, http.FileServer(http.Dir(out))))
+	defer published.Close()
+	source := clone(t, checkout)
+	key, err := signerOf(filepath.Join(keys, "cosign.key"), released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := parameters{Version: released, Platforms: []string{platform}, URL: published.URL}
+	if err := makeRelease(t.Context(), io.Discard, source, out, from, key); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("images", func(t *testing.T) { testImages(t, source, out) })
+	t.Run("archives", func(t *testing.T) { testArchives(t, source, out) })
+	t.Run("rebuild", func(t *testing.T) {
+		if err := rebuild(t.Context(), io.Discard, clone(t, source), filepath.Join(out, provenanceFile)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("krew", func(t *testing.T) { testKrew(t, out) })
+	t.Run("formula", func(t *testing.T) {
+		of := read(t, out, "credence.rb")
+		archive := "credence_" + released + "_linux_amd64.tar.gz"
+		sum := must(t, out, "sha256sum "+archive+" | cut -d' ' -f1")
+		for _, want := range []string{`url "` + published.URL + "/" + released + "/" + archive + `"`, `sha256 "` + strings.TrimSpace(sum) + `"`, `version "1.2.3"`} {
+			if !bytes.Contains(of, []byte(want+"\n")) {
+				t.Errorf("the formula does not have %s:\n%s", want, of)
+			}
+		}
+	})
+	t.Run("signatures", func(t *testing.T) { testSignatures(t, out, keys) })
+}
+
+// testKrew validates the manifest with krew's own program, and installs the plugin from an index.
+func testKrew(t *testing.T, out string) {
+	folder := t.TempDir()
+	printed := must(t, folder, `
+		mkdir bin && ln -s "$(command -v krew)" bin/kubectl-krew && export PATH="$PWD/bin:$PATH" KREW_ROOT="$PWD/root"
+		git init --quiet index && mkdir index/plugins && cp "$OUT/credence.yaml" index/plugins/
+		git -C index add . && git -C index -c user.name=a -c user.email=a@example.com commit --quiet -m one
+		validate-krew-manifest -manifest index/plugins/credence.yaml
+		kubectl krew index add local "$PWD/index" && kubectl krew install local/credence && root/bin/kubectl-credence version`, "OUT="+out)
+	for _, want := range []string{"all 1 spec.platforms installed fine", "credence " + released + " (commit"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("krew did not print %q:\n%s", want, printed)
+		}
+	}
+}
+
+// testSignatures pushes to the registry of the distribution project, which does not list referrers, and verifies with cosign.
+func testSignatures(t *testing.T, out, keys string) {
+	at := distribution(t) + "/credence-id"
+	if err := pushImages(t.Context(), io.Discard, out, at); err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{
+		"cosign verify-blob --bundle checksums.txt.sigstore.json checksums.txt",
+		"cosign verify-blob-attestation --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar",
+		"cosign verify $AT/credence-server:" + released,
+		"cosign verify $AT/charts/credence:1.2.3",
+		"cosign verify-attestation --type slsaprovenance1 $AT/credence:" + released,
+	} {
+		script += " --insecure-ignore-tlog --key "
+		must(t, out, script+keys+"/cosign.pub", "AT="+at)
+		if printed, err := shell(t, out, script+keys+"/other.pub", "AT="+at); err == nil {
+			t.Errorf("%s verifies with the key of another:\n%s", script, printed)
+		}
+	}
+	for _, script := range []string{
+		"cosign verify-blob --key $KEY --insecure-ignore-tlog --bundle checksums.txt.sigstore.json images.tar",
+		"cosign verify-blob-attestation --key $KEY --insecure-ignore-tlog --type slsaprovenance1 --bundle provenance.json.sigstore.json $KEY",
+	} {
+		if printed, err := shell(t, out, script, "KEY="+keys+"/cosign.pub"); err == nil {
+			t.Errorf("%s verifies another file:\n%s", script, printed)
+		}
+	}
+	chart := t.TempDir()
+	must(t, chart, "helm pull --plain-http oci://"+at+"/charts/credence --version 1.2.3")
+	if !bytes.Equal(read(t, chart, "credence-1.2.3.tgz"), read(t, out, "credence-1.2.3.tgz")) {
+		t.Error("Helm pulls another chart than that of the release")
+	}
+}
+
+// distribution starts a registry, and returns its host.
+func distribution(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, folder := free.Addr().String(), t.TempDir()
+	free.Close()
+	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\nlog: {level: error}\n", folder, host)
+	if err := os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("CREDENCE_BIN"), "registry"), "serve", filepath.Join(folder, "config.yaml"))
+	command.Env = []string{"OTEL_TRACES_EXPORTER=none"}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() }) // the context of the test kills it before
+	for tick := time.Tick(50 * time.Millisecond); ; <-tick {
+		if answer, err := http.Get("http://" + host + "/v2/"); err == nil {
+			answer.Body.Close()
+			return host
+		} else if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A release that can't be made, or a provenance that can't be checked, is refused before anything is built.
+func TestRefusedReleases(t *testing.T) {
+	source := clone(t, checkout)
+	commit := head(t, source)
+	write := func(folder, called, content string) {
+		t.Helper()
+		if err := writeFile(folder, called, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	provenanceOf := func(folder, version, commit string, change func(*provenance)) string {
+		t.Helper()
+		p := newProvenance(parameters{Version: version, Platforms: []string{platform}}, commit)
+		if change != nil {
+			change(p)
+		}
+		text, err := json.Marshal(statement{statementType, nil, provenanceType, p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(folder, provenanceFile, string(text))
+		return filepath.Join(folder, provenanceFile)
+	}
+	release := func(out, version string) error {
+		return makeRelease(t.Context(), io.Discard, source, out, parameters{Version: version, Platforms: []string{"none"}}, nil)
+	}
+	keyOf := func(key, version string) error {
+		_, err := signerOf(key, version)
+		return err
+	}
+	other, older, same, images, key := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	provenanceOf(other, "v0.0.9", commit, nil)
+	provenanceOf(older, released, strings.Repeat("0", 40), nil)
+	provenanceOf(same, released, commit, nil)
+	write(images, "images.tar", "")
+	write(key, "cosign.key", "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----\n")
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"version without v", release(filepath.Join(t.TempDir(), "out"), "0.1.0"), `invalid version "0.1.0"`},
+		{"another version in out", release(other, released), "has files of another version or commit: remove it"},
+		{"another commit in out", release(older, released), "has files of another version or commit: remove it"},
+		{"images in out", release(images, released), "has files of another version or commit: remove it"},
+		{"the same release in out", release(same, released), `invalid platform "none"`},
+		{"version without a key", keyOf("", released), "no key: KEY=cosign.key"},
+		{"unsigned by choice", keyOf("none", released), ""},
+		{"commit without a key", keyOf("", ""), ""},
+		{"no file with the key", keyOf(filepath.Join(key, "none.key"), released), "no such file"},
+		{"key of another password", keyOf(filepath.Join(key, "cosign.key"), released), "with the password in COSIGN_PASSWORD"},
+		{"rebuild of another commit", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, "ab", nil)), "git checkout ab"},
+		{"rebuild with another Go", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
+			p.BuildDefinition.InternalParameters.Go = "go1.2"
+		})), "was built by go1.2, and this is " + runtime.Version() + ": export GOTOOLCHAIN=go1.2"},
+		{"rebuild of something else", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
+			p.BuildDefinition.BuildType = "https://example.com"
+		})), "does not have the provenance of a release of Credence"},
+	} {
+		if c.err == nil && c.want != "" || c.err != nil && (c.want == "" || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%s: %v, want an error with %q", c.name, c.err, c.want)
+		}
+	}
+	write(source, "new.go", "package new")
+	if err := release(t.TempDir(), released); err == nil || !strings.Contains(err.Error(), "these changes are not committed:\n?? new.go") {
+		t.Errorf("a release of a checkout with a new file: %v", err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	of := func(name, sum string) subject { return subject{name, map[string]string{"sha256": sum}} }
+	published := []subject{of("a", "1"), of("b", "2"), of("c", "3")}
+	if different := compare(published, published); len(different) != 0 {
+		t.Errorf("a release differs from itself: %q", different)
+	}
+	have := strings.Join(compare(published, []subject{of("a", "1"), of("b", "4"), of("d", "5")}), "\n")
+	if want := "b: 2, rebuilt: 4\nc: 3, rebuilt: missing\nd: missing, rebuilt: 5"; have != want {
+		t.Errorf("compare returns\n%s\nwant\n%s", have, want)
+	}
+}
