@@ -85,6 +85,14 @@ release: ## Build and sign all that is published into bin/release, and show the 
 	@$(if $(VERSION),for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done,echo "no VERSION: all has the version of the commit, and no go.mod of a release is shown")
 	cd release && go run . release $(RELEASE) $(if $(KEY),--key $(if $(filter none,$(KEY)),none,"$(abspath $(KEY))")) $(if $(URL),--url $(URL))
 
+.PHONY: sign-keyless
+COSIGN ?= cosign
+sign-keyless: ## Sign a release by an identity in place of a key, after its push: make sign-keyless PUSHED=FILE, with the output of make push
+	@[ -f "$(PUSHED)" ] || { echo "PUSHED is not a file with the output of make push" >&2; exit 2; }
+	for reference in $$(awk '/^pushed .*@/ { print $$2 }' "$(PUSHED)"); do $(COSIGN) sign --yes $(COSIGN_FLAGS) "$$reference"; done
+	$(COSIGN) sign-blob --yes $(COSIGN_FLAGS) --bundle $(BIN)/release/checksums.txt.sigstore.json $(BIN)/release/checksums.txt
+	$(COSIGN) attest-blob --yes $(COSIGN_FLAGS) --bundle $(BIN)/release/provenance.json.sigstore.json --statement $(BIN)/release/provenance.json
+
 .PHONY: rebuild-check
 rebuild-check: ## Build a release anew, and compare all digests: make rebuild-check PROVENANCE=provenance.json; without it, that of bin/release
 	cd release && go run . rebuild --source .. $(if $(PROVENANCE),"$(abspath $(PROVENANCE))",$(BIN)/release/provenance.json)

@@ -28,7 +28,7 @@ GOOS=darwin "$scratch/sourcevet" ./test/...
 echo "verify: lint"
 lint ./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/...
 (cd devcluster && lint ./...)
-for module in release tools test/alerts test/bench test/csi test/install test/sdk test/securitycontext test/tools test/tools/argocd test/consumers; do
+for module in release tools test/alerts test/bench test/csi test/install test/sdk test/securitycontext test/tools test/tools/argocd test/consumers test/workflows; do
   echo "verify: $module"
   (cd "$module" && compiling go vet ./... && lint ./...)
 done

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -124,6 +125,22 @@ func testSignatures(t *testing.T, out, keys string) {
 			t.Errorf("%s verifies another file:\n%s", script, printed)
 		}
 	}
+	var pushed bytes.Buffer
+	if err := errors.Join(pushImages(t.Context(), &pushed, out, at+"/again"), os.WriteFile(filepath.Join(keys, "pushed"), pushed.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Abs(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The commands for signatures without a key, here with another key in place of an identity and of the public log.
+	must(t, out, `
+		cosign signing-config create --out "$KEYS/none.json"
+		make -C "$CHECKOUT" sign-keyless BIN="$(dirname "$PWD")" PUSHED="$KEYS/pushed" COSIGN_FLAGS="--key $KEYS/other.key --signing-config $KEYS/none.json"
+		cosign verify $AT/again/credence-node:`+released+` --insecure-ignore-tlog --key $KEYS/other.pub
+		cosign verify-blob --bundle checksums.txt.sigstore.json checksums.txt --insecure-ignore-tlog --key $KEYS/other.pub
+		cosign verify-blob-attestation --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar --insecure-ignore-tlog --key $KEYS/other.pub`,
+		"AT="+at, "KEYS="+keys, "CHECKOUT="+top)
 	chart := t.TempDir()
 	must(t, chart, "helm pull --plain-http oci://"+at+"/charts/credence --version 1.2.3")
 	if !bytes.Equal(read(t, chart, "credence-1.2.3.tgz"), read(t, out, "credence-1.2.3.tgz")) {

@@ -58,7 +58,7 @@ func testImages(t *testing.T, source, out string) {
 		t.Fatal(err)
 	}
 	for _, d := range manifest.Manifests {
-		if called := d.Annotations[refName]; called != "" {
+		if called := d.Annotations[refName]; called != "" && d.MediaType.IsIndex() {
 			of, err := index.ImageIndex(d.Digest)
 			if err != nil {
 				t.Fatal(err)
@@ -275,8 +275,15 @@ func inRegistryOfLibrary(t *testing.T, out string, images map[string]v1.Image) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != sbomMediaType {
-			t.Errorf("what refers to %s: %+v, want its SBOM", called, manifest.Manifests)
+		if len(manifest.Manifests) != 1 {
+			t.Fatalf("what refers to %s: %+v, want its SBOM", called, manifest.Manifests)
+		}
+		found, err := remote.Image(repository.Digest(manifest.Manifests[0].Digest.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of, err := found.Manifest(); err != nil || of.ArtifactType != sbomMediaType {
+			t.Errorf("what refers to %s is %+v, %v, want its SBOM", called, of, err)
 		}
 	}
 	if err := pushImages(t.Context(), io.Discard, t.TempDir(), at); err == nil || !strings.Contains(err.Error(), "make images") {

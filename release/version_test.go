@@ -46,7 +46,7 @@ func TestInvalidVersions(t *testing.T) {
 	}
 }
 
-// make release and make images work without a VERSION, and pass one on.
+// make release and make images work without a VERSION, and pass one on. A module without a go.mod is named.
 func TestMakeRelease(t *testing.T) {
 	for _, target := range []string{"images", "release"} {
 		for _, version := range []string{"", "v1.2.3"} {

@@ -23,12 +23,12 @@ const (
 	// programs are all packages whose tests need no program of make build.
 	programs = "$(go list " + importable + " ./... | grep -v /credence/test/)"
 	// builds are the tests of the release that build programs.
-	builds    = "^Test(Images|Archives|BuildOutsideACheckout)$"
+	builds    = "^Test(Release|BuildOutsideACheckout)$"
 	buildHelm = "build Helm, etcd and cert-manager"
 	// sharedPlane are the end-to-end tests that share a plane.
 	sharedPlane = "-skip '^Test(Plane|Node|Versions)' ./test/e2e"
 	// sharedPlaneOlder are those on another version of Kubernetes. The first pages show what the newest kubectl prints.
-	sharedPlaneOlder = "-skip '^Test(Plane|Node|FirstPages$)' ./test/e2e"
+	sharedPlaneOlder = "-skip '^Test(Plane|Node|Versions|FirstPages$)' ./test/e2e"
 	compile          = "GOGC=off GOMEMLIMIT=1GiB go build"
 	stripped         = ` -ldflags "-s -w" -o "$CREDENCE_BIN/" `
 )
@@ -65,7 +65,7 @@ var tiers = map[string][]part{
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
 			"cd ../../alerts/prometheus && " + compile + " -tags remove_all_sd" + stripped + "github.com/prometheus/prometheus/cmd/prometheus"},
 		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
-		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node|Versions)' ./test/e2e"},
+		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
 
 		{name: "race detector", tests: true, race: true, covers: true, command: "-timeout 45m " + programs},
 		{name: "execcredential by its own go.mod", tests: true, command: "hack/alone.sh execcredential", dir: "."},
@@ -73,7 +73,11 @@ var tiers = map[string][]part{
 		{name: "control planes, storage, importers", tests: true, command: "-timeout 45m ./test/storage/... ./test/landscapes/... ./test/importer/..."},
 		{name: "logins", tests: true, command: "-timeout 45m ./test/login/...", after: []string{"programs from packages"}},
 		{name: "devcluster's clusters", tests: true, dir: "devcluster", command: "-timeout 45m ./e2e/..."},
-		{name: "images and archives", tests: true, dir: "release", command: "-run '" + builds + "' ./..."},
+		{name: "workflows", tests: true, dir: "test/workflows", command: "."},
+		{name: "build cosign and krew", dir: "test/release/cosign", command: compile + stripped + "github.com/sigstore/cosign/v3/cmd/cosign && " +
+			"cd ../krew && " + compile + stripped + "sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest"},
+		{name: "a release", tests: true, dir: "release", command: "-run '" + builds + "' ./...",
+			after: []string{"build Helm, etcd and cert-manager", "build a registry and Prometheus"}},
 		{name: "build MinIO", dir: "test/sdk/minio", command: compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/minio" github.com/minio/minio`},
 		{name: "SDKs", tests: true, dir: "test/sdk", command: "-timeout 45m ./...", after: []string{"programs from packages"}},
 		{name: "build gitops-engine", dir: "test/tools/argocd", command: compile + stripped + "."},
