@@ -46,7 +46,7 @@ func must(t *testing.T, out, script string, environment ...string) string {
 }
 
 // A release is made once, rebuilt elsewhere, and then used with the programs of others.
-func TestRelease(t *testing.T) {
+func TestPublishedRelease(t *testing.T) {
 	t.Setenv("COSIGN_PASSWORD", "secret")
 	keys, out := t.TempDir(), filepath.Join(t.TempDir(), "release")
 	must(t, keys, "cosign generate-key-pair && cosign generate-key-pair --output-key-prefix other")

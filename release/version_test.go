@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestArchives shows that programs have the version of their release.
+// TestPublishedRelease shows that programs have the version of their release.
 func TestInvalidVersions(t *testing.T) {
 	source := t.TempDir()
 	for _, arguments := range [][]string{

@@ -20,6 +20,9 @@ var ownVersions = map[string]string{
 	"execcredential/clientgo": "as api",
 	"test/tools/argocd":       "gitops-engine needs kinds of autoscaling that k8s.io/api has no longer since 0.36; its program is built by itself",
 	"test/sdk/minio":          "a program that shares little with the others, and whose newest version wants old ones",
+	"test/release/cosign":     "a program that checks our release, with the versions of its authors",
+	"test/release/krew":       "as cosign",
+	"test/workflows":          "a linter with the versions of its authors",
 }
 
 // otherVersion are versions that one module needs and the others must not have, and why.
@@ -129,6 +132,14 @@ var sharedVersions = map[string]*regexp.Regexp{
 	"PROMETHEUS":           regexp.MustCompile(`^github\.com/prometheus/prometheus$`),
 	"REGISTRY":             regexp.MustCompile(`^github\.com/distribution/distribution/v3$`),
 	"MINIO":                regexp.MustCompile(`^github\.com/minio/minio$`),
+	"COSIGN":               regexp.MustCompile(`^github\.com/sigstore/cosign/v3$`),
+	"KREW":                 regexp.MustCompile(`^sigs\.k8s\.io/krew$`),
+	"ACTIONLINT":           regexp.MustCompile(`^github\.com/rhysd/actionlint$`),
+}
+
+// ownFolders are the folders among ownVersions of what versions.env has.
+var ownFolders = map[string]string{
+	"MINIO": "test/sdk/minio", "COSIGN": "test/release/cosign", "KREW": "test/release/krew", "ACTIONLINT": "test/workflows",
 }
 
 // versions.env is right about every go.mod, and about the Go that they need.
@@ -141,7 +152,7 @@ func TestSharedVersions(t *testing.T) {
 		want, found := testkit.Version(t, name), 0
 		for folder, versions := range required {
 			for module, version := range versions {
-				if !path.MatchString(module) || ownVersions[folder] != "" && folder != "test/sdk/minio" || folder == "test/sdk/minio" && name != "MINIO" {
+				if !path.MatchString(module) || ownVersions[folder] != "" && ownFolders[name] != folder {
 					continue
 				}
 				if found++; version != want {

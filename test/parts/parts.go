@@ -23,7 +23,7 @@ const (
 	// programs are all packages whose tests need no program of make build.
 	programs = "$(go list " + importable + " ./... | grep -v /credence/test/)"
 	// builds are the tests of the release that build programs.
-	builds    = "^Test(Release|BuildOutsideACheckout)$"
+	builds    = "^Test(PublishedRelease|BuildOutsideACheckout)$"
 	buildHelm = "build Helm, etcd and cert-manager"
 	// sharedPlane are the end-to-end tests that share a plane.
 	sharedPlane = "-skip '^Test(Plane|Node|Versions)' ./test/e2e"

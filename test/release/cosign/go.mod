@@ -273,3 +273,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+exclude drjosh.dev/assertzapper v0.3.2
+
+exclude drjosh.dev/zzglob v0.4.3
