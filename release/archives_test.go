@@ -17,7 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// The archives of each operating system have its kind, and the same files; TestArchives builds programs for one of them.
+// The archives of each operating system have its kind, and the same files; TestPublishedRelease builds programs for one of them.
 func TestPackPrograms(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 	for _, c := range []struct{ os, program, archive string }{

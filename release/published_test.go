@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -104,18 +105,19 @@ func testSignatures(t *testing.T, out, keys string) {
 	if err := pushImages(t.Context(), io.Discard, out, at); err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range []string{
-		"cosign verify-blob --bundle checksums.txt.sigstore.json checksums.txt",
-		"cosign verify-blob-attestation --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar",
-		"cosign verify $AT/credence-server:" + released,
-		"cosign verify $AT/charts/credence:1.2.3",
-		"cosign verify-attestation --type slsaprovenance1 $AT/credence:" + released,
-	} {
-		script += " --insecure-ignore-tlog --key "
-		must(t, out, script+keys+"/cosign.pub", "AT="+at)
-		if printed, err := shell(t, out, script+keys+"/other.pub", "AT="+at); err == nil {
-			t.Errorf("%s verifies with the key of another:\n%s", script, printed)
+	must(t, out, `mkdir pulled && cp "$KEYS/cosign.pub" . && ln -s "$(command -v krew)" "$KEYS/kubectl-krew"`, "KEYS="+keys)
+	verified := 0
+	for line := range strings.Lines(documented(t)) {
+		must(t, out, `export PATH="$KREW_ROOT:$PATH"; `+line, "REGISTRY="+at, "KREW_ROOT="+keys)
+		if before, after, ok := strings.Cut(line, "cosign.pub"); ok {
+			verified++
+			if printed, err := shell(t, out, before+keys+"/other.pub"+after, "REGISTRY="+at); err == nil {
+				t.Errorf("%s verifies with the key of another:\n%s", line, printed)
+			}
 		}
+	}
+	if verified != 5 {
+		t.Errorf("the document has %d commands that verify, want 5", verified)
 	}
 	for _, script := range []string{
 		"cosign verify-blob --key $KEY --insecure-ignore-tlog --bundle checksums.txt.sigstore.json images.tar",
@@ -141,11 +143,20 @@ func testSignatures(t *testing.T, out, keys string) {
 		cosign verify-blob --bundle checksums.txt.sigstore.json checksums.txt --insecure-ignore-tlog --key $KEYS/other.pub
 		cosign verify-blob-attestation --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar --insecure-ignore-tlog --key $KEYS/other.pub`,
 		"AT="+at, "KEYS="+keys, "CHECKOUT="+top)
-	chart := t.TempDir()
-	must(t, chart, "helm pull --plain-http oci://"+at+"/charts/credence --version 1.2.3")
-	if !bytes.Equal(read(t, chart, "credence-1.2.3.tgz"), read(t, out, "credence-1.2.3.tgz")) {
+	if !bytes.Equal(read(t, out+"/pulled", "credence-1.2.3.tgz"), read(t, out, "credence-1.2.3.tgz")) {
 		t.Error("Helm pulls another chart than that of the release")
 	}
+}
+
+// documented returns the commands of the document for those who check a release.
+func documented(t *testing.T) string {
+	t.Helper()
+	text := string(read(t, checkout, "docs/howto/check-a-release.md"))
+	var commands strings.Builder
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```\n").FindAllStringSubmatch(text, -1) {
+		commands.WriteString(block[1])
+	}
+	return strings.NewReplacer("0.1.0", released[1:], "helm pull", "helm pull --plain-http --destination pulled").Replace(commands.String())
 }
 
 // distribution starts a registry, and returns its host.
