@@ -27,7 +27,7 @@ var parcels = []parcel{
 	{name: "credence-image-credentials", programs: []string{"credence-image-credentials"}, os: "linux"},
 }
 
-// makeArchives builds the archives of all parcels for each platform into out, with SBOMs of their programs, and returns one of the programs.
+// makeArchives builds the archives of all parcels for each platform into out, and returns one of the programs.
 func makeArchives(ctx context.Context, progress io.Writer, source, scratch, out string, platforms []string) (first program, err error) {
 	license, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if err != nil {
@@ -75,7 +75,8 @@ func archiveName(parcel, version string, platform v1.Platform) string {
 }
 
 // packPrograms makes the archive of a parcel for a platform.
-func packPrograms(ctx context.Context, source string, programs []program, platform v1.Platform, license []byte, at time.Time) ([]byte, error) {
+func packPrograms(ctx context.Context, source string, programs []program, platform v1.Platform, license []byte, at time.Time,
+) ([]byte, error) {
 	of, err := readLicenses(ctx, source, programs)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func command() *cobra.Command {
 			return makeImages(c.Context(), c.OutOrStdout(), checkout, scratch, out, ofImages.Platforms)
 		},
 	}
-	images.Flags().StringSliceVar(&ofImages.Platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms of the images, OS/ARCHITECTURE")
+	images.Flags().StringSliceVar(&ofImages.Platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms, OS/ARCHITECTURE")
 
 	push := &cobra.Command{
 		Use:   "push REGISTRY",
@@ -81,10 +81,10 @@ Credentials are those of "docker login".`,
 		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
 	}, "platforms of the archives and, for Linux, of the images, OS/ARCHITECTURE")
 	release.Flags().StringVar(&from.URL, "url", repository+"/releases/download", "where package managers find a folder for each version")
-	release.Flags().StringVar(&key, "key", "", `the key of "cosign generate-key-pair", with its password in COSIGN_PASSWORD; none: do not sign`)
+	release.Flags().StringVar(&key, "key", "", "a key of cosign generate-key-pair, with its password in COSIGN_PASSWORD; none: do not sign")
 
 	for c, version := range map[*cobra.Command]*string{images: &ofImages.Version, release: &from.Version} {
-		c.Flags().StringVar(version, "version", "", "the version of the programs, such as v0.1.0, with what is committed (default: that of the commit)")
+		c.Flags().StringVar(version, "version", "", "the version of all that is built, such as v0.1.0 (default: that of the commit)")
 	}
 
 	rebuildCheck := &cobra.Command{

@@ -74,7 +74,8 @@ func TestPublishedRelease(t *testing.T) {
 		of := read(t, out, "credence.rb")
 		archive := "credence_" + released + "_linux_amd64.tar.gz"
 		sum := must(t, out, "sha256sum "+archive+" | cut -d' ' -f1")
-		for _, want := range []string{`url "` + published.URL + "/" + released + "/" + archive + `"`, `sha256 "` + strings.TrimSpace(sum) + `"`, `version "1.2.3"`} {
+		url := published.URL + "/" + released + "/" + archive
+		for _, want := range []string{`url "` + url + `"`, `sha256 "` + strings.TrimSpace(sum) + `"`, `version "1.2.3"`} {
 			if !bytes.Contains(of, []byte(want+"\n")) {
 				t.Errorf("the formula does not have %s:\n%s", want, of)
 			}
@@ -128,7 +129,8 @@ func testSignatures(t *testing.T, out, keys string) {
 		}
 	}
 	var pushed bytes.Buffer
-	if err := errors.Join(pushImages(t.Context(), &pushed, out, at+"/again"), os.WriteFile(filepath.Join(keys, "pushed"), pushed.Bytes(), 0o600)); err != nil {
+	err := pushImages(t.Context(), &pushed, out, at+"/again")
+	if err := errors.Join(err, writeFile(keys, "pushed", pushed.Bytes())); err != nil {
 		t.Fatal(err)
 	}
 	top, err := filepath.Abs(checkout)
@@ -138,10 +140,12 @@ func testSignatures(t *testing.T, out, keys string) {
 	// The commands for signatures without a key, here with another key in place of an identity and of the public log.
 	must(t, out, `
 		cosign signing-config create --out "$KEYS/none.json"
-		make -C "$CHECKOUT" sign-keyless BIN="$(dirname "$PWD")" PUSHED="$KEYS/pushed" COSIGN_FLAGS="--key $KEYS/other.key --signing-config $KEYS/none.json"
-		cosign verify $AT/again/credence-node:`+released+` --insecure-ignore-tlog --key $KEYS/other.pub
-		cosign verify-blob --bundle checksums.txt.sigstore.json checksums.txt --insecure-ignore-tlog --key $KEYS/other.pub
-		cosign verify-blob-attestation --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar --insecure-ignore-tlog --key $KEYS/other.pub`,
+		make -C "$CHECKOUT" sign-keyless BIN="$(dirname "$PWD")" PUSHED="$KEYS/pushed" \
+			COSIGN_FLAGS="--key $KEYS/other.key --signing-config $KEYS/none.json"
+		by="--insecure-ignore-tlog --key $KEYS/other.pub"
+		cosign verify $by $AT/again/credence-node:`+released+`
+		cosign verify-blob $by --bundle checksums.txt.sigstore.json checksums.txt
+		cosign verify-blob-attestation $by --type slsaprovenance1 --bundle provenance.json.sigstore.json images.tar`,
 		"AT="+at, "KEYS="+keys, "CHECKOUT="+top)
 	if !bytes.Equal(read(t, out+"/pulled", "credence-1.2.3.tgz"), read(t, out, "credence-1.2.3.tgz")) {
 		t.Error("Helm pulls another chart than that of the release")
@@ -172,7 +176,8 @@ func distribution(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("CREDENCE_BIN"), "registry"), "serve", filepath.Join(folder, "config.yaml"))
+	program := filepath.Join(os.Getenv("CREDENCE_BIN"), "registry")
+	command := exec.CommandContext(t.Context(), program, "serve", filepath.Join(folder, "config.yaml"))
 	command.Env = []string{"OTEL_TRACES_EXPORTER=none"}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -211,9 +216,10 @@ func TestRefusedReleases(t *testing.T) {
 		write(folder, provenanceFile, string(text))
 		return filepath.Join(folder, provenanceFile)
 	}
-	release := func(out, version string) error {
-		return makeRelease(t.Context(), io.Discard, source, out, parameters{Version: version, Platforms: []string{"none"}}, nil)
+	release := func(out, version, platform string) error {
+		return makeRelease(t.Context(), io.Discard, source, out, parameters{Version: version, Platforms: []string{platform}}, nil)
 	}
+	check := func(file string) error { return rebuild(t.Context(), io.Discard, source, file) }
 	keyOf := func(key, version string) error {
 		_, err := signerOf(key, version)
 		return err
@@ -229,21 +235,22 @@ func TestRefusedReleases(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"version without v", release(filepath.Join(t.TempDir(), "out"), "0.1.0"), `invalid version "0.1.0"`},
-		{"another version in out", release(other, released), "has files of another version or commit: remove it"},
-		{"another commit in out", release(older, released), "has files of another version or commit: remove it"},
-		{"images in out", release(images, released), "has files of another version or commit: remove it"},
-		{"the same release in out", release(same, released), `invalid platform "none"`},
+		{"version without v", release(filepath.Join(t.TempDir(), "out"), "0.1.0", platform), `invalid version "0.1.0"`},
+		{"another version in out", release(other, released, platform), "has files of another version or commit: remove it"},
+		{"another commit in out", release(older, released, platform), "has files of another version or commit: remove it"},
+		{"images in out", release(images, released, platform), "has files of another version or commit: remove it"},
+		{"the same release in out", release(same, released, "linux/"), `invalid platform "linux/"`},
+		{"no Linux", release(same, released, "darwin/arm64"), "images need a platform of Linux"},
 		{"version without a key", keyOf("", released), "no key: KEY=cosign.key"},
 		{"unsigned by choice", keyOf("none", released), ""},
 		{"commit without a key", keyOf("", ""), ""},
 		{"no file with the key", keyOf(filepath.Join(key, "none.key"), released), "no such file"},
 		{"key of another password", keyOf(filepath.Join(key, "cosign.key"), released), "with the password in COSIGN_PASSWORD"},
-		{"rebuild of another commit", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, "ab", nil)), "git checkout ab"},
-		{"rebuild with another Go", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
+		{"rebuild of another commit", check(provenanceOf(t.TempDir(), released, "ab", nil)), "git checkout ab"},
+		{"rebuild with another Go", check(provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
 			p.BuildDefinition.InternalParameters.Go = "go1.2"
 		})), "was built by go1.2, and this is " + runtime.Version() + ": export GOTOOLCHAIN=go1.2"},
-		{"rebuild of something else", rebuild(t.Context(), io.Discard, source, provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
+		{"rebuild of something else", check(provenanceOf(t.TempDir(), released, commit, func(p *provenance) {
 			p.BuildDefinition.BuildType = "https://example.com"
 		})), "does not have the provenance of a release of Credence"},
 	} {
@@ -252,7 +259,7 @@ func TestRefusedReleases(t *testing.T) {
 		}
 	}
 	write(source, "new.go", "package new")
-	if err := release(t.TempDir(), released); err == nil || !strings.Contains(err.Error(), "these changes are not committed:\n?? new.go") {
+	if err := release(t.TempDir(), released, platform); err == nil || !strings.Contains(err.Error(), "these changes are not committed:\n?? new.go") {
 		t.Errorf("a release of a checkout with a new file: %v", err)
 	}
 }

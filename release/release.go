@@ -23,6 +23,10 @@ func makeRelease(ctx context.Context, progress io.Writer, source, out string, fr
 	if changed, err := git(ctx, source, "status", "--porcelain"); err != nil || changed != "" {
 		return errors.Join(err, fmt.Errorf("a release is made of a commit, and these changes are not committed:\n%s", changed))
 	}
+	linux := slices.DeleteFunc(slices.Clone(from.Platforms), func(p string) bool { return !strings.HasPrefix(p, "linux/") })
+	if len(linux) == 0 {
+		return fmt.Errorf("images need a platform of Linux, and the platforms are %q", from.Platforms)
+	}
 	commit, err := git(ctx, source, "rev-parse", "HEAD")
 	if err != nil {
 		return err
@@ -46,11 +50,11 @@ func makeRelease(ctx context.Context, progress io.Writer, source, out string, fr
 	if err != nil {
 		return err
 	}
-	linux := slices.DeleteFunc(slices.Clone(from.Platforms), func(p string) bool { return !strings.HasPrefix(p, "linux/") })
 	if err := makeImages(ctx, progress, source, scratch, made, linux); err != nil {
 		return err
 	}
-	if err := errors.Join(addChart(source, made, first), fillTemplates(made, first.version(), from), writeProvenance(made, from, commit)); err != nil {
+	err = errors.Join(addChart(source, made, first), fillTemplates(made, first.version(), from), writeProvenance(made, from, commit))
+	if err != nil {
 		return err
 	}
 	if key == nil {

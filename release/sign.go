@@ -71,7 +71,9 @@ func newBundle(key signature.Signer, content []byte, payloadType string) ([]byte
 	if payloadType != "" {
 		made["dsseEnvelope"] = json.RawMessage(signed)
 	} else {
-		made["messageSignature"] = map[string]any{"messageDigest": map[string]any{"algorithm": "SHA2_256", "digest": digest[:]}, "signature": signed}
+		made["messageSignature"] = map[string]any{
+			"messageDigest": map[string]any{"algorithm": "SHA2_256", "digest": digest[:]}, "signature": signed,
+		}
 	}
 	return json.Marshal(made)
 }
@@ -105,7 +107,8 @@ func sign(out string, key signature.Signer) error {
 		return err
 	}
 	for _, d := range artifacts {
-		text, err := json.Marshal(statement{statementType, []subject{{Digest: map[string]string{d.Digest.Algorithm: d.Digest.Hex}}}, signedType, struct{}{}})
+		of := subject{Digest: map[string]string{d.Digest.Algorithm: d.Digest.Hex}}
+		text, err := json.Marshal(statement{statementType, []subject{of}, signedType, struct{}{}})
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,14 @@ func TestInvalidVersions(t *testing.T) {
 	}
 }
 
-// make release and make images work without a VERSION, and pass one on. A module without a go.mod is named.
+func TestModuleWithoutFile(t *testing.T) {
+	printed, err := exec.Command(checkout+"/hack/release.sh", "v0.1.0", "nomodule").CombinedOutput()
+	if err == nil || !strings.Contains(string(printed), "there is no nomodule/go.mod") {
+		t.Errorf("release.sh for a module without go.mod: %v\n%s", err, printed)
+	}
+}
+
+// make release and make images work without a VERSION, and pass one on.
 func TestMakeRelease(t *testing.T) {
 	for _, target := range []string{"images", "release"} {
 		for _, version := range []string{"", "v1.2.3"} {
