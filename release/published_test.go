@@ -109,7 +109,11 @@ func testSignatures(t *testing.T, out, keys string) {
 	must(t, out, `mkdir pulled && cp "$KEYS/cosign.pub" . && ln -s "$(command -v krew)" "$KEYS/kubectl-krew"`, "KEYS="+keys)
 	verified := 0
 	for line := range strings.Lines(documented(t)) {
-		must(t, out, `export PATH="$KREW_ROOT:$PATH"; `+line, "REGISTRY="+at, "KREW_ROOT="+keys)
+		printed := must(t, out, `export PATH="$KREW_ROOT:$PATH"; `+line, "REGISTRY="+at, "KREW_ROOT="+keys)
+		// cosign takes a statement that names the image for a signature, too.
+		if strings.HasPrefix(line, "cosign verify ") && !strings.Contains(printed, `"type":"`+signedType+`"`) {
+			t.Errorf("%s finds no signature of the image alone:\n%s", line, printed)
+		}
 		if before, after, ok := strings.Cut(line, "cosign.pub"); ok {
 			verified++
 			if printed, err := shell(t, out, before+keys+"/other.pub"+after, "REGISTRY="+at); err == nil {
