@@ -35,6 +35,9 @@ const (
 // makeImages builds the images of a checkout into out: layout/, images.tar, and an SBOM for each image.
 func makeImages(ctx context.Context, progress io.Writer, source, scratch, out string, platforms []string) error {
 	folder := filepath.Join(out, layoutFolder)
+	if _, err := os.Stat(filepath.Join(out, provenanceFile)); err == nil {
+		return fmt.Errorf("%s has a release, whose images would be replaced: remove it, or choose another folder", out)
+	}
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}

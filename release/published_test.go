@@ -243,6 +243,7 @@ func TestRefusedReleases(t *testing.T) {
 		{"another version in out", release(other, released, platform), "has files of another version or commit: remove it"},
 		{"another commit in out", release(older, released, platform), "has files of another version or commit: remove it"},
 		{"images in out", release(images, released, platform), "has files of another version or commit: remove it"},
+		{"images in place of a release", makeImages(t.Context(), io.Discard, source, t.TempDir(), same, nil), "has a release"},
 		{"the same release in out", release(same, released, "linux/"), `invalid platform "linux/"`},
 		{"no Linux", release(same, released, "darwin/arm64"), "images need a platform of Linux"},
 		{"version without a key", keyOf("", released), "no key: KEY=cosign.key"},
