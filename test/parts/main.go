@@ -44,15 +44,18 @@ func tier(name string, versions map[string]string) []part {
 	oldest := []string{versions["KUBERNETES_OLDEST"]}
 	switch name {
 	case "test-all":
-		return append(slices.Clone(tiers[name]), onKubernetes(2, oldest)...)
+		// It is built while the lane would wait for programs of the others.
+		older := onKubernetes(2, oldest)
+		return append(append(older[:1:1], tiers[name]...), older[1:]...)
 	case "test-versions":
 		build := tiers["test-all"][slices.IndexFunc(tiers["test-all"], func(p part) bool { return p.name == buildHelm })]
 		all := append(oldest, strings.Split(versions["KUBERNETES_BETWEEN"], ",")...)
-		return append([]part{build}, onKubernetes(build.lane, all,
+		list := append([]part{build}, onKubernetes(build.lane, all,
 			part{name: "storage", command: "-timeout 45m ./test/storage/..."},
 			part{name: "storage in the cluster", command: "-run '^TestPlaneStorageInTheCluster$' ./test/e2e"},
 			part{name: "chart", dir: "test/install", command: "-timeout 45m -run '^Test(ChartInstallsTheManifests|LifeOfAnInstallation|InANewCluster)$' ."},
 		)...)
+		return append(list, part{name: "a cluster that is upgraded", tests: true, lane: build.lane, command: "-timeout 30m -run '^TestVersionsUpgrade$' ./test/e2e"})
 	}
 	return slices.Clone(tiers[name])
 }

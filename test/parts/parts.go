@@ -33,13 +33,15 @@ const (
 	stripped         = ` -ldflags "-s -w" -o "$CREDENCE_BIN/" `
 )
 
+func buildKubernetes(lane int, version string) part {
+	return part{name: "build Kubernetes " + version, command: "hack/kubernetes.sh " + version, lane: lane}
+}
+
 // onKubernetes are the parts that run tests on other versions of Kubernetes, in a lane.
 func onKubernetes(lane int, versions []string, more ...part) []part {
 	var all []part
 	for _, version := range versions {
-		all = append(all,
-			part{name: "build Kubernetes " + version, command: "hack/kubernetes.sh " + version, lane: lane},
-			part{name: "end to end, on Kubernetes " + version, command: sharedPlaneOlder, tests: true, kubernetes: version, lane: lane})
+		all = append(all, buildKubernetes(lane, version), part{name: "end to end, on Kubernetes " + version, command: sharedPlaneOlder, tests: true, kubernetes: version, lane: lane})
 		for _, p := range more {
 			p.name, p.tests, p.kubernetes, p.lane = p.name+", on Kubernetes "+version, true, version, lane
 			all = append(all, p)
@@ -65,7 +67,8 @@ var tiers = map[string][]part{
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
 			"cd ../../alerts/prometheus && " + compile + " -tags remove_all_sd" + stripped + "github.com/prometheus/prometheus/cmd/prometheus"},
 		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
-		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
+		{name: "end to end, with planes and nodes", tests: true, lane: 2, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e",
+			after: []string{"programs from packages", buildHelm, "build a registry and Prometheus"}},
 
 		{name: "race detector", tests: true, race: true, covers: true, command: "-timeout 45m " + programs},
 		{name: "execcredential by its own go.mod", tests: true, command: "hack/alone.sh execcredential", dir: "."},
@@ -77,7 +80,7 @@ var tiers = map[string][]part{
 		{name: "build cosign and krew", dir: "test/release/cosign", command: compile + stripped + "github.com/sigstore/cosign/v3/cmd/cosign && " +
 			"cd ../krew && " + compile + stripped + "sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest"},
 		{name: "a release", tests: true, dir: "release", command: "-run '" + builds + "' ./...",
-			after: []string{"build Helm, etcd and cert-manager", "build a registry and Prometheus"}},
+			after: []string{buildHelm, "build a registry and Prometheus"}},
 		{name: "build MinIO", dir: "test/sdk/minio", command: compile + ` -ldflags "-s -w" -o "$CREDENCE_BIN/minio" github.com/minio/minio`},
 		{name: "SDKs", tests: true, dir: "test/sdk", command: "-timeout 45m ./...", after: []string{"programs from packages"}},
 		{name: "build gitops-engine", dir: "test/tools/argocd", command: compile + stripped + "."},
