@@ -140,6 +140,12 @@ func checkAPIServices(ctx context.Context, found *Diagnosis, from *cluster.API) 
 			missing = append(missing, group)
 			continue
 		}
+		if service.Status.Conditions[available].Reason == "Local" {
+			found.add("apiservice", Fail, "install Credence in another cluster, or delete that CustomResourceDefinition",
+				"%s is served by a CustomResourceDefinition of another project, and not by Credence", name)
+			missing = append(missing, group)
+			continue
+		}
 		found.pass("apiservice", "%s is available", name)
 	}
 	return missing

@@ -94,6 +94,7 @@ func TestAPIServices(t *testing.T) {
 		"both":          {joined(tokensService, identitiesService), nil, []string{"pass: v1alpha1.authentication.gardener.cloud is available", "pass: v1alpha1.identity.credence.dev is available"}},
 		"one":           {tokensService, []schema.GroupVersion{identities}, []string{"pass: is available", "fail: v1alpha1.identity.credence.dev"}},
 		"not forwarded": {joined(service+"v1alpha1.authentication.gardener.cloud}\nstatus: {conditions: [{type: Available, status: 'False', message: no endpoints}]}", identitiesService), []schema.GroupVersion{tokens}, []string{"fail: no endpoints", "pass: "}},
+		"of a CRD":      {joined(service+"v1alpha1.authentication.gardener.cloud}\nstatus: {conditions: [{type: Available, status: 'True', reason: Local}]}", identitiesService), []schema.GroupVersion{tokens}, []string{"fail: served by a CustomResourceDefinition of another project", "pass: "}},
 		"not looked at": {joined(service+"v1alpha1.authentication.gardener.cloud}", identitiesService), []schema.GroupVersion{tokens}, []string{"fail: it is not known to be available", "pass: "}},
 		"no right":      {deny("get", "apiservices"), nil, []string{"skipped: you may not get apiservices"}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,28 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	}
 }
 
+// refusedBesideACRD has another project serve the group version of Credence's API.
+func refusedBesideACRD(t *testing.T, program, kubeconfig, file, issuer string) {
+	t.Helper()
+	crd := filepath.Join(t.TempDir(), "crd.yaml")
+	testkit.Must(t, os.WriteFile(crd, []byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: openidconnects.authentication.gardener.cloud}, spec: {
+		group: authentication.gardener.cloud, scope: Cluster, names: {plural: openidconnects, singular: openidconnect, kind: OpenIDConnect},
+		versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`), 0o600))
+	kubectl := func(arguments ...string) {
+		t.Helper()
+		output, err := exec.CommandContext(t.Context(), controlplane.Program("kubectl"), append(arguments, "--kubeconfig", kubeconfig)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+	}
+	kubectl("create", "-f", crd)
+	_, stderr, err := runHelm(t, program, kubeconfig, "install", "credence", file, "--namespace", system, "--set", issuer)
+	if err == nil || !strings.Contains(stderr, "CustomResourceDefinition openidconnects.authentication.gardener.cloud has the API authentication.gardener.cloud/v1alpha1") {
+		t.Errorf("beside a CRD of the group version: %v\n%s", err, stderr)
+	}
+	kubectl("delete", "-f", crd)
+}
+
 // lifeOfAnInstallation is one with certificates of a source.
 func lifeOfAnInstallation(t *testing.T, program, source string) {
 	folder := t.TempDir()
@@ -55,6 +78,7 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 		}
 	}
 	issuer := "issuer=https://id.example.com,registry.configMap=registries,certificates.source=" + source
+	refusedBesideACRD(t, program, kubeconfig, file, issuer)
 	run("install", "credence", file, "--set", issuer)
 	podsAreMade(t, client, "app.kubernetes.io/component")
 	prioritiesNeedQuota(t, client)

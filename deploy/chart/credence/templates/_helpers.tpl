@@ -412,6 +412,11 @@ certificates:
 {{- if or (regexMatch "[?#]|//.*@|/$" $v.issuer) (not (regexMatch "^https://[^/]+" $v.issuer)) }}
 {{- fail (printf "issuer: invalid %q: want https, and no query, fragment, user or slash at the end" $v.issuer) }}
 {{- end }}
+{{- range (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "").items }}
+{{- if and (has .spec.group (list "authentication.gardener.cloud" "identity.credence.dev")) (regexMatch `"name":"v1alpha1"` (toJson .spec.versions)) }}
+{{- fail (printf "identities.enabled: CustomResourceDefinition %s has the API %s/v1alpha1, which is Credence's too, and only one of both is served: install Credence in another cluster, or delete that one" .metadata.name .spec.group) }}
+{{- end }}
+{{- end }}
 {{- $documents := lookup "v1" "ConfigMap" .Release.Namespace "credence-discovery" | default dict }}
 {{- with dig "data" "openid-configuration.json" "{}" $documents | fromJson | dig "issuer" "" }}
 {{- if ne . $v.issuer }}
@@ -420,6 +425,9 @@ certificates:
 {{- end }}
 {{- else if and $v.workloads.enabled (not $v.workloads.identityKubeconfigSecret) }}
 {{- fail "workloads.identityKubeconfigSecret: missing: with identities.enabled=false, the agent and the webhook need a kubeconfig for the cluster that has the identities" }}
+{{- end }}
+{{- if and $v.gmsa.withoutWebhook (lt (include "credence.minor" . | int) 36) }}
+{{- fail (printf "gmsa.withoutWebhook: needs MutatingAdmissionPolicy v1 of Kubernetes 1.36, and this is 1.%s: leave it false, the webhook does the same" (include "credence.minor" .)) }}
 {{- end }}
 {{- $driver := or $v.node.enabled (eq $v.workloads.delivery "csi") }}
 {{- if and $driver (not $v.workloads.enabled) }}
