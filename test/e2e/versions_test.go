@@ -58,7 +58,7 @@ func TestVersionsUpgrade(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, "credence-") }) {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, "workload-identity-") }) {
 			return fmt.Errorf("pod %s was admitted without its token", pod.Name)
 		}
 		admitted.Add(1)
