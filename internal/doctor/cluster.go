@@ -61,7 +61,7 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 	}
 	found.pass(name, "%s", from.Host)
 	checkKubernetes(found, strings.TrimSuffix(name, "api")+"kubernetes", body)
-	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", response.Header.Get("Date"))
+	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", from, response.Header.Get("Date"))
 	return true
 }
 
@@ -92,7 +92,7 @@ func checkKubernetes(found *Diagnosis, name string, answer []byte) {
 	}
 }
 
-func (d *Examination) checkClock(found *Diagnosis, name, date string) {
+func (d *Examination) checkClock(found *Diagnosis, name string, from *cluster.API, date string) {
 	theirs, err := http.ParseTime(date)
 	if err != nil {
 		found.skip(name, "the API server does not tell its time")
@@ -100,6 +100,10 @@ func (d *Examination) checkClock(found *Diagnosis, name, date string) {
 	}
 	// The header is in whole seconds, and some time has passed on the way.
 	ours := d.Now()
+	if d.ahead == nil {
+		d.ahead = map[*cluster.API]time.Duration{}
+	}
+	d.ahead[from] = ours.Sub(theirs)
 	skew := ours.Sub(theirs).Abs()
 	const hint = "set both by NTP: tokens that seem to be issued in the future, or expired, are refused"
 	switch {

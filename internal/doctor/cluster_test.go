@@ -139,6 +139,18 @@ func deployment(program string, wanted, ready int) string {
 }
 
 // Each program is seen by its Deployment, its Lease, or both: a replica that is ready and does not work counts as one that does not run.
+// A Lease is as old as the clock of its cluster has it, however wrong the clock here is.
+func TestLeasesByTheClockOfTheCluster(t *testing.T) {
+	for date, want := range map[time.Duration]string{-5 * time.Minute: "pass: agent-1 runs", 0: "fail: no replica holds the Lease"} {
+		api := clustertest.Open(t, clustertest.Cluster{Objects: lease("credence-agent", "agent-1", 5*time.Minute), Date: now.Add(date).Format(http.TimeFormat)})
+		found, d := &Diagnosis{}, examination()
+		d.checkReach(t.Context(), found, "api", api)
+		found.Findings = nil
+		d.checkPrograms(t.Context(), found, "", api)
+		expect(t, found, want)
+	}
+}
+
 func TestPrograms(t *testing.T) {
 	for _, p := range programs {
 		name := "credence-" + p.name

@@ -28,6 +28,9 @@ type Examination struct {
 	Shown func(ctx context.Context, issuer identity.Issuer, client *http.Client) ([]identity.KeyID, error)
 	// Manifests are all manifests of this version.
 	Manifests []Manifest
+
+	// ahead is by how much the clock here is ahead of that of a cluster.
+	ahead map[*cluster.API]time.Duration
 }
 
 // Selection is where the doctor looks.

@@ -69,7 +69,7 @@ func (d *Examination) checkPrograms(ctx context.Context, found *Diagnosis, prefi
 		switch {
 		case deployed && ready == 0:
 			found.add(check, Fail, hint, "none of %d replicas of Deployment %s/%s is ready%s", wanted, rights.SystemNamespace, name, since(deployment.Status))
-		case lease != nil && d.vacant(lease):
+		case lease != nil && d.vacant(from, lease):
 			found.add(check, Fail, hint, "no replica holds the Lease %s/%s, last renewed %s", rights.SystemNamespace, name, lease.Spec.RenewTime.UTC().Format(time.RFC3339))
 		case deployed && ready < wanted:
 			found.add(check, Warn, hint, "%d of %d replicas of Deployment %s/%s are ready", ready, wanted, rights.SystemNamespace, name)
@@ -100,9 +100,10 @@ func held(l *coordinationv1.Lease) bool {
 	return l.Spec.HolderIdentity != nil && l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil
 }
 
-// vacant reports whether no replica has renewed a Lease within its duration. Clocks may differ by as much as is not reported of them. A replica that ends
+// vacant reports whether no replica has renewed a Lease within its duration, by the clock of the cluster. Clocks of its nodes may differ by as much as
+// is not reported of them. A replica that ends
 // gives its Lease up, and another one takes it within seconds.
-func (d *Examination) vacant(lease *coordinationv1.Lease) bool {
+func (d *Examination) vacant(from *cluster.API, lease *coordinationv1.Lease) bool {
 	s := lease.Spec
-	return d.Now().Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
+	return d.Now().Add(-d.ahead[from]).Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
 }

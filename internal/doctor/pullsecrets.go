@@ -81,7 +81,7 @@ func (d *Examination) checkRegistry(ctx context.Context, found *Diagnosis, workl
 	err := workload.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.RegistryAccount})
 	switch {
 	case skipped(found, pullSecrets, "get leases in namespace "+rights.SystemNamespace, err):
-	case apierrors.IsNotFound(err), err == nil && (!held(&lease) || d.vacant(&lease)):
+	case apierrors.IsNotFound(err), err == nil && (!held(&lease) || d.vacant(workload, &lease)):
 		found.add(pullSecrets, Fail, install, "Secrets list registries, and no credence-registry holds the Lease %s/%s: no passwords are made or renewed", rights.SystemNamespace, rights.RegistryAccount)
 	case err != nil:
 		found.add(pullSecrets, Fail, "", "read the Lease of credence-registry: %v", err)
