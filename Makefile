@@ -45,7 +45,7 @@ test-all: build ## Run all other tests: race detector, planes, nodes, chart, SDK
 	@go run ./test/parts $(ARGS) test-all
 
 .PHONY: test-versions
-test-versions: build ## Run tests on each older minor of Kubernetes, whose programs are built first (10 minutes for each on 2 CPUs)
+test-versions: build ## Run tests on each older minor of Kubernetes, whose programs are built first (5 minutes for each on 2 CPUs, the first time)
 	@go run ./test/parts $(ARGS) test-versions
 
 .PHONY: test-long

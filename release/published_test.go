@@ -64,6 +64,7 @@ func TestPublishedRelease(t *testing.T) {
 	}
 	t.Run("images", func(t *testing.T) { testImages(t, source, out) })
 	t.Run("archives", func(t *testing.T) { testArchives(t, source, out) })
+	t.Run("chart", func(t *testing.T) { testChart(t, source, out) })
 	t.Run("rebuild", func(t *testing.T) {
 		if err := rebuild(t.Context(), io.Discard, clone(t, source), filepath.Join(out, provenanceFile)); err != nil {
 			t.Error(err)
@@ -82,6 +83,21 @@ func TestPublishedRelease(t *testing.T) {
 		}
 	})
 	t.Run("signatures", func(t *testing.T) { testSignatures(t, out, keys) })
+}
+
+// testChart compares the chart with what Helm itself packages. Its images have the tag of the release.
+func testChart(t *testing.T, source, out string) {
+	folder := t.TempDir()
+	render := " template credence %s --namespace credence-system --kube-version v1.37.0 --set issuer=https://id.example.com"
+	must(t, folder, "helm package "+filepath.Join(source, "deploy", "chart", "credence")+" --version "+released[1:]+" --app-version "+released)
+	file := "credence-" + released[1:] + ".tgz"
+	ofHelm, ours := must(t, folder, fmt.Sprintf("helm"+render, file)), must(t, out, fmt.Sprintf("helm"+render, file))
+	if ofHelm != ours {
+		t.Errorf("the chart of the release renders\n%s\nthat of Helm\n%s", ours, ofHelm)
+	}
+	if !strings.Contains(ours, "/credence-server:"+released+`"`) {
+		t.Errorf("the images do not have the tag %s", released)
+	}
 }
 
 // testKrew validates the manifest with krew's own program, and installs the plugin from an index.

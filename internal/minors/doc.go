@@ -1,3 +1,3 @@
-// Package minors knows what Credence has on each minor of Kubernetes 1: which features are missing or different, and which fields of manifests a
-// cluster refuses. In goes a cluster's answer at /version; nothing here talks to a cluster.
+// Package minors lists which features of Credence are missing or different on each minor of Kubernetes 1, and which fields of manifests it refuses. It
+// makes no requests.
 package minors

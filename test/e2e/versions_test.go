@@ -31,8 +31,8 @@ func away(err error) bool {
 		strings.Contains(err.Error(), "apiserver is shutting down")
 }
 
-// TestVersionsUpgrade replaces the kube-apiserver of a running plane minor by minor, from the oldest to the newest. Meanwhile pods are admitted, each
-// with its token. Nothing of Credence is restarted before the last minor.
+// TestVersionsUpgrade replaces the kube-apiserver of a running plane by each newer minor but the last. Meanwhile pods are admitted, each with its token,
+// and nothing of Credence is restarted. The newest minor follows by a restart of the whole plane.
 func TestVersionsUpgrade(t *testing.T) {
 	versions := append([]string{testkit.Version(t, "KUBERNETES_OLDEST")}, strings.Split(testkit.Version(t, "KUBERNETES_BETWEEN"), ",")...)
 	current := filepath.Join(t.TempDir(), "current")

@@ -1,6 +1,5 @@
-// Package newer keeps an API server from using, or writing over, what a newer one has stored: an object with fields that this version does not
-// know. In goes the storage of a kind; out come objects with an annotation that names the fields, and refusals with the code 503, which a newer
-// server answers otherwise. It decides nothing about objects without such fields.
+// Package newer protects objects that a newer API server has stored. In goes the storage of a kind, which then marks an object with unknown fields by
+// an annotation, and refuses to change it. Check returns an error with the code 503 to callers that would use one. Other objects pass unchanged.
 package newer
 
 import (
