@@ -4,7 +4,6 @@ package newer
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -101,6 +100,6 @@ func (g guarded) GuaranteedUpdate(ctx context.Context, key string, into runtime.
 		if accessor, err := meta.Accessor(wants); err == nil && accessor.GetDeletionTimestamp() != nil {
 			return wants, ttl, nil
 		}
-		return nil, nil, fmt.Errorf("change the object: %w", refusal)
+		return nil, nil, refusal // as it is: a wrapped error is answered with 500
 	}, cached)
 }
