@@ -132,7 +132,11 @@ func (b *Backup) check() error {
 	for i := range b.Identities {
 		wi := &b.Identities[i]
 		subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID))
+		newer := wi.Annotations[v1alpha1.AnnotationNewerFields]
 		switch {
+		case newer != "":
+			return fmt.Errorf("identity %s: it has fields of a newer version of Credence than the API server is (%s): finish the upgrade, or delete the identity",
+				nameOf(wi), newer)
 		case err != nil:
 			return fmt.Errorf("identity %s: %w", nameOf(wi), err)
 		case wi.Status.Sub != string(subject) || wi.Status.Issuer != b.Issuer:

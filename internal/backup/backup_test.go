@@ -137,6 +137,21 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// Fields of a newer version are never left out without notice.
+func TestFieldsOfANewerVersion(t *testing.T) {
+	content := []byte(`{"issuer":"` + issuer + `","program":"v9","identities":[{"spec":{"later":1}}]}`)
+	file := fmt.Appendf(nil, `{"credenceBackup":1,"sha256":"%x","content":%s}`, sha256.Sum256(content), content)
+	_, err := backup.Decode(file, nil)
+	if err == nil || errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), `"identities[0].spec.later"): use the version of Credence that made it, v9`) {
+		t.Errorf("read a backup with another field: %v", err)
+	}
+	b := sample(t)
+	b.Identities[0].Annotations = map[string]string{v1alpha1.AnnotationNewerFields: "spec.later"}
+	if _, err := b.Encode(nil); err == nil || !strings.Contains(err.Error(), "shop/cart: it has fields of a newer version of Credence than the API server is (spec.later)") {
+		t.Errorf("back up what an older server shows: %v", err)
+	}
+}
+
 func TestEncryption(t *testing.T) {
 	b := sample(t)
 	ring := testkit.Need(keys.Bootstrap(keys.NewPrivate, now))(t)

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"filippo.io/age"
+	strict "sigs.k8s.io/json"
 )
 
 // version is that of the file format.
@@ -83,11 +84,14 @@ func Decode(file []byte, decryption []age.Identity) (*Backup, error) {
 	if err := json.Compact(&content, found.Content); err != nil || digest(content.Bytes()) != found.SHA256 {
 		return nil, fmt.Errorf("%w: its content does not have the checksum that it was written with", ErrDamaged)
 	}
-	decoder := json.NewDecoder(&content)
-	decoder.DisallowUnknownFields()
 	b := &Backup{}
-	if err := decoder.Decode(b); err != nil {
+	unknown, err := strict.UnmarshalStrict(content.Bytes(), b, strict.DisallowUnknownFields)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("the backup has fields that this program does not know (%w): use the version of Credence that made it, %s, or a later one",
+			errors.Join(unknown...), b.Program)
 	}
 	if err := b.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -77,6 +78,19 @@ func (p Place) in(request *rest.Request) *rest.Request {
 	return request
 }
 
+// ours reports whether Credence serves the place.
+func (p Place) ours() bool {
+	return p.API == identities || p.API == "/apis/"+identityv1alpha1.SchemeGroupVersion.String()
+}
+
+// exactly is in for an object that is sent whole: an older API server refuses fields that it would drop.
+func (p Place) exactly(request *rest.Request) *rest.Request {
+	if p.in(request); p.ours() {
+		request.Param("fieldValidation", metav1.FieldValidationStrict)
+	}
+	return request
+}
+
 // Option changes a request.
 type Option func(*rest.Request)
 
@@ -101,12 +115,18 @@ func (a *API) Get(ctx context.Context, into any, at Place) error {
 // Create posts an object, and reads the answer. It is not tried again: the client would do so on 503 until its deadline, and hide the
 // reason of the failure.
 func (a *API) Create(ctx context.Context, at Place, object, into any, options ...Option) error {
-	return write(ctx, at.in(a.client.Post()).SetHeader("Content-Type", "application/json"), object, into, options)
+	return write(ctx, at.exactly(a.client.Post()).SetHeader("Content-Type", "application/json"), object, into, options)
 }
 
-// Update replaces an object, and reads the answer.
+// Update replaces an object, and reads the answer. An object of Credence that a newer version has stored stays as it is: see ErrNewer.
 func (a *API) Update(ctx context.Context, at Place, object, into any, options ...Option) error {
-	return write(ctx, at.in(a.client.Put()).SetHeader("Content-Type", "application/json"), object, into, options)
+	if _, whole := object.(runtime.Unstructured); at.ours() && !whole {
+		stored := Exact[any]{reflect.New(reflect.TypeOf(object).Elem()).Interface()}
+		if err := a.Get(ctx, &stored, at); err != nil {
+			return err
+		}
+	}
+	return write(ctx, at.exactly(a.client.Put()).SetHeader("Content-Type", "application/json"), object, into, options)
 }
 
 // Patch merges a patch into an object, and reads the answer.

@@ -2,9 +2,11 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -99,6 +102,24 @@ func TestRequestsNameTheirPlace(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{test.request}, s.requests) + cmp.Diff([]string{test.body}, s.bodies); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// An object of a newer version is not written over, and an older server must refuse fields that it would drop.
+func TestNoFieldIsDropped(t *testing.T) {
+	const path = "/apis/identity.credence.dev/v1alpha1/keyrings/ring"
+	at := cluster.Place{API: "/apis/identity.credence.dev/v1alpha1", Resource: "keyrings", Name: "ring"}
+	for stored, want := range map[string]error{
+		`{"metadata": {"name": "ring"}, "spec": {}, "status": {"later": 1}}`: nil,
+		`{"metadata": {"name": "ring"}, "spec": {"later": 1}}`:               cluster.ErrNewer,
+	} {
+		s, api := start(t)
+		s.with("GET "+path, http.StatusOK, json.RawMessage(stored)).with("PUT "+path, http.StatusOK, map[string]string{})
+		err := api.Update(t.Context(), at, &identityv1alpha1.KeyRing{}, nil)
+		wrote := slices.Contains(s.requests, "PUT "+path+"?fieldValidation=Strict")
+		if !errors.Is(err, want) || wrote != (want == nil) || want != nil && !strings.Contains(err.Error(), "(spec.later)") {
+			t.Errorf("%s: %v, requests %q", stored, err, s.requests)
 		}
 	}
 }

@@ -45,13 +45,14 @@ func read(ctx context.Context, terminal *screen.Terminal, api *cluster.API, prog
 	defer terminal.WaitingFor("the API server " + api.Host)()
 	request := connection.Request{Program: program}
 	var s state
-	if err := api.Get(ctx, &s.ring, ringPlace); err != nil {
+	var ring cluster.Exact[identityv1alpha1.KeyRing]
+	if err := api.Get(ctx, &ring, ringPlace); err != nil {
 		return state{}, request.ObjectFailure("read the KeyRing", err)
 	}
-	if err := cluster.Each(ctx, api, cluster.Identities(""), func(wi *v1alpha1.WorkloadIdentity) { s.identities = append(s.identities, *wi) }); err != nil {
+	if err := cluster.Each(ctx, api, cluster.Identities(""), func(wi *cluster.Exact[v1alpha1.WorkloadIdentity]) { s.identities = append(s.identities, wi.Object) }); err != nil {
 		return state{}, request.Failure("list the identities of all namespaces", err)
 	}
-	s.issuer = s.ring.Status.Issuer
+	s.ring, s.issuer = ring.Object, ring.Object.Status.Issuer
 	for i := range s.identities {
 		if s.issuer == "" {
 			s.issuer = s.identities[i].Status.Issuer

@@ -49,6 +49,9 @@ func Unanswered(doing string, err error) *command.Failure {
 	hint, code := "check that the API server is running and can be reached from here", command.ExitOutage
 	text := err.Error()
 	// All errors of a program's run begin like this, and the error of a request that waits for one.
+	if errors.Is(err, cluster.ErrNewer) {
+		hint, code = "use credence of the version that is installed, or a later one: this one would drop the fields", command.ExitRefused
+	}
 	if strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
 		hint = "no request was sent to the API server: the program that the kubeconfig names for credentials could not be run, or has failed, for the reason above"
 		if needsPerson(err) {
