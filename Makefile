@@ -89,7 +89,8 @@ release: ## Build and sign all that is published into bin/release, and show the 
 COSIGN_PROGRAM ?= cosign
 sign-keyless: ## Sign a release by an identity in place of a key, after its push: make sign-keyless PUSHED=FILE, with the output of make push
 	@[ -f "$(PUSHED)" ] || { echo "PUSHED is not a file with the output of make push" >&2; exit 2; }
-	for reference in $$(awk '/^pushed .*@/ { print $$2 }' "$(PUSHED)"); do $(COSIGN_PROGRAM) sign --yes $(COSIGN_FLAGS) "$$reference"; done
+	references=$$(awk '/^pushed .*@/ { print $$2 }' "$(PUSHED)"); [ -n "$$references" ] || { echo "$(PUSHED) names no image that was pushed" >&2; exit 2; }; \
+	for reference in $$references; do $(COSIGN_PROGRAM) sign --yes $(COSIGN_FLAGS) "$$reference"; done
 	$(COSIGN_PROGRAM) sign-blob --yes $(COSIGN_FLAGS) --bundle $(BIN)/release/checksums.txt.sigstore.json $(BIN)/release/checksums.txt
 	$(COSIGN_PROGRAM) attest-blob --yes $(COSIGN_FLAGS) --bundle $(BIN)/release/provenance.json.sigstore.json --statement $(BIN)/release/provenance.json
 

@@ -5,6 +5,7 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 programs="kube-apiserver kube-controller-manager kubectl"
 
+(($# > 0)) && [[ -n $1 ]] || { echo "usage: kubernetes.sh VERSION..." >&2; exit 2; }
 for version in "$@"; do
   into=$top/bin/kubernetes/$version
   mkdir -p "$into"

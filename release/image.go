@@ -30,7 +30,7 @@ var descriptions = map[string]string{
 	"credence-discovery":         "The server of OIDC discovery documents of Credence",
 	"credence-node":              "The part of Credence on each node",
 	"credence-image-credentials": "The image credential provider of Credence for kubelets, which copies itself onto a node",
-	"credence-registry":          "What keeps passwords of registries fresh in Secrets",
+	"credence-registry":          "Keeps passwords of registries fresh in Secrets",
 	"credence":                   "The command line of Credence",
 }
 

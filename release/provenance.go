@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -193,18 +194,24 @@ func rebuild(ctx context.Context, progress io.Writer, source, file string) error
 
 // compare names each subject that two lists do not have with the same digest.
 func compare(published, rebuilt []subject) []string {
-	digests := map[string][2]string{}
+	// A name may be there twice, and a digest may be of another algorithm: verifiers look for any digest that they know.
+	digests := map[string][2][]string{}
 	for i, list := range [][]subject{published, rebuilt} {
 		for _, s := range list {
 			pair := digests[s.Name]
-			pair[i] = s.Digest["sha256"]
+			for _, algorithm := range slices.Sorted(maps.Keys(s.Digest)) {
+				pair[i] = append(pair[i], strings.TrimPrefix(algorithm+":", "sha256:")+s.Digest[algorithm])
+			}
+			if len(s.Digest) == 0 {
+				pair[i] = append(pair[i], "no digest")
+			}
 			digests[s.Name] = pair
 		}
 	}
 	var different []string
 	for name, pair := range digests {
-		if pair[0] != pair[1] {
-			different = append(different, fmt.Sprintf("%s: %s, rebuilt: %s", name, cmp.Or(pair[0], "missing"), cmp.Or(pair[1], "missing")))
+		if !slices.Equal(pair[0], pair[1]) {
+			different = append(different, fmt.Sprintf("%s: %s, rebuilt: %s", name, cmp.Or(strings.Join(pair[0], ", "), "missing"), cmp.Or(strings.Join(pair[1], ", "), "missing")))
 		}
 	}
 	slices.Sort(different)

@@ -291,6 +291,15 @@ func TestCompare(t *testing.T) {
 	if different := compare(published, published); len(different) != 0 {
 		t.Errorf("a release differs from itself: %q", different)
 	}
+	for name, attack := range map[string][]subject{
+		"a second digest of a name": {of("a", "9"), of("a", "1"), of("b", "2"), of("c", "3")},
+		"another algorithm":         {of("a", "1"), of("b", "2"), of("c", "3"), {"d", map[string]string{"sha512": "4"}}},
+		"no digest":                 {of("a", "1"), of("b", "2"), of("c", "3"), {"d", nil}},
+	} {
+		if different := compare(attack, published); len(different) != 1 {
+			t.Errorf("%s: %q", name, different)
+		}
+	}
 	have := strings.Join(compare(published, []subject{of("a", "1"), of("b", "4"), of("d", "5")}), "\n")
 	if want := "b: 2, rebuilt: 4\nc: 3, rebuilt: missing\nd: missing, rebuilt: 5"; have != want {
 		t.Errorf("compare returns\n%s\nwant\n%s", have, want)

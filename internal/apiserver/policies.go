@@ -31,6 +31,9 @@ func FollowOwnPolicies(o *options.RecommendedOptions) {
 	}
 }
 
+// never is that a kind must be served.
+const never time.Duration = 0
+
 // followOwn comes before admission: a factory has one informer of a kind, the first that it was given. A cluster before 1.36 does not serve
 // MutatingAdmissionPolicies as v1. They are requested again and again, because its control plane may be upgraded.
 func followOwn(factory informers.SharedInformerFactory, again time.Duration) {
@@ -47,7 +50,7 @@ func followOwn(factory informers.SharedInformerFactory, again time.Duration) {
 		func(client kubernetes.Interface) objects[*admissionregistrationv1.MutatingAdmissionPolicyBindingList] {
 			return client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
 		})
-	follow(factory, again, func(policy *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+	follow(factory, never, func(policy *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 		return constrains(policy.Spec.MatchConstraints)
 	}, func(client kubernetes.Interface) objects[*admissionregistrationv1.ValidatingAdmissionPolicyList] {
 		return client.AdmissionregistrationV1().ValidatingAdmissionPolicies()
@@ -55,12 +58,12 @@ func followOwn(factory informers.SharedInformerFactory, again time.Duration) {
 	hasOwn := func(rules []admissionregistrationv1.RuleWithOperations) bool {
 		return slices.ContainsFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool { return isOwn(r.Rule) })
 	}
-	follow(factory, again, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
+	follow(factory, never, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
 		return slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return hasOwn(w.Rules) })
 	}, func(client kubernetes.Interface) objects[*admissionregistrationv1.ValidatingWebhookConfigurationList] {
 		return client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	})
-	follow(factory, again, func(c *admissionregistrationv1.MutatingWebhookConfiguration) bool {
+	follow(factory, never, func(c *admissionregistrationv1.MutatingWebhookConfiguration) bool {
 		return slices.ContainsFunc(c.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return hasOwn(w.Rules) })
 	}, func(client kubernetes.Interface) objects[*admissionregistrationv1.MutatingWebhookConfigurationList] {
 		return client.AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -79,8 +82,8 @@ type objects[List runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// follow gives a factory an informer that knows only the objects that keep is true for. A kind that the cluster has never served has no objects,
-// and is requested again after a while.
+// follow gives a factory an informer that knows only the objects that keep is true for. A kind that the cluster has never served has no objects, and
+// is requested again after a while; or, if that is never, is waited for.
 func follow[T, L any, Object interface {
 	*T
 	runtime.Object
@@ -90,7 +93,7 @@ func follow[T, L any, Object interface {
 }](factory informers.SharedInformerFactory, again time.Duration, keep func(Object) bool, of func(kubernetes.Interface) objects[List]) {
 	factory.InformerFor(Object(new(T)), func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		var served atomic.Bool
-		absent := func(err error) bool { return apierrors.IsNotFound(err) && !served.Load() }
+		absent := func(err error) bool { return again != never && apierrors.IsNotFound(err) && !served.Load() }
 		kept := &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				list, err := of(client).List(ctx, options)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -22,6 +23,9 @@ import (
 	"github.com/credence-id/credence/internal/minors"
 	"github.com/credence-id/credence/internal/wording"
 )
+
+// csiDriver is the name of the driver for volumes with tokens.
+const csiDriver = "csi.identity.credence.dev"
 
 // Relying parties grant a leeway of a minute or more, so that less than half of it is harmless.
 const warnSkew, failSkew = 30 * time.Second, time.Minute
@@ -60,17 +64,41 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 		return false
 	}
 	found.pass(name, "%s", from.Host)
-	checkKubernetes(found, strings.TrimSuffix(name, "api")+"kubernetes", body)
+	if minor := checkKubernetes(found, strings.TrimSuffix(name, "api")+"kubernetes", body); minor > 0 {
+		if d.minor == nil {
+			d.minor = map[*cluster.API]int{}
+		}
+		d.minor[from] = minor
+	}
 	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", from, response.Header.Get("Date"))
 	return true
 }
 
-// checkKubernetes reports what Credence has less of on the version of the cluster.
-func checkKubernetes(found *Diagnosis, name string, answer []byte) {
+// checkDriver looks whether the CSIDriver has the fields that the cluster knows: an installation on an older minor left them out.
+func (d *Examination) checkDriver(ctx context.Context, found *Diagnosis, from *cluster.API) {
+	driver := map[string]any{}
+	err := from.Get(ctx, &driver, cluster.Place{API: "/apis/storage.k8s.io/v1", Resource: "csidrivers", Name: csiDriver})
+	if apierrors.IsNotFound(err) || skipped(found, "driver", "get csidrivers", err) {
+		return
+	}
+	if err != nil {
+		found.add("driver", Fail, "", "read CSIDriver %s: %v", csiDriver, err)
+		return
+	}
+	for _, field := range minors.All().Fields {
+		if _, has, _ := unstructured.NestedFieldNoCopy(driver, field.Path...); field.Kind == "CSIDriver" && d.minor[from] >= field.Since && !has {
+			found.add("driver", Warn, "helm upgrade, or credence up again", "CSIDriver %s is without %s, which Kubernetes 1.%d has: the kubelet passes tokens of pods where it logs them",
+				csiDriver, strings.Join(field.Path, "."), field.Since)
+		}
+	}
+}
+
+// checkKubernetes reports what Credence has less of on the version of the cluster, and returns its minor; 0 if that is not known.
+func checkKubernetes(found *Diagnosis, name string, answer []byte) int {
 	minor, err := minors.Of(answer)
 	if err != nil {
 		found.skip(name, "%v", err)
-		return
+		return 0
 	}
 	known := minors.All()
 	var less []string
@@ -90,6 +118,7 @@ func checkKubernetes(found *Diagnosis, name string, answer []byte) {
 	default:
 		found.pass(name, "1.%d has all that Credence uses", minor)
 	}
+	return minor
 }
 
 func (d *Examination) checkClock(found *Diagnosis, name string, from *cluster.API, date string) {

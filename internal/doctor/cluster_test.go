@@ -68,6 +68,29 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
+func TestDriver(t *testing.T) {
+	const driver = "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: csi.identity.credence.dev}\nspec: {"
+	for name, test := range map[string]struct {
+		objects, minor string
+		want           []string
+	}{
+		"not installed":        {"", "37", nil},
+		"with the field":       {driver + "serviceAccountTokenInSecrets: true}", "37", nil},
+		"installed on 1.34":    {driver + "}", "34", nil},
+		"after an upgrade":     {driver + "}", "35", []string{"warn: is without spec.serviceAccountTokenInSecrets, which Kubernetes 1.35 has"}},
+		"a user without right": {deny("get", "csidrivers"), "37", []string{"skipped: you may not get csidrivers"}},
+	} {
+		api := clustertest.Open(t, clustertest.Cluster{Objects: test.objects, Minor: test.minor})
+		found, d := &Diagnosis{}, examination()
+		d.checkReach(t.Context(), found, "api", api)
+		found.Findings = nil
+		d.checkDriver(t.Context(), found, api)
+		if t.Run(name, func(t *testing.T) { expect(t, found, test.want...) }); t.Failed() {
+			return
+		}
+	}
+}
+
 // Without an API server nothing else is checked.
 func TestExamineStopsWhereNoServerAnswers(t *testing.T) {
 	down := clustertest.Open(t, clustertest.Cluster{Status: http.StatusBadGateway})

@@ -29,8 +29,9 @@ type Examination struct {
 	// Manifests are all manifests of this version.
 	Manifests []Manifest
 
-	// ahead is by how much the clock here is ahead of that of a cluster.
+	// ahead is by how much the clock here is ahead of that of a cluster, and minor that of its Kubernetes 1.
 	ahead map[*cluster.API]time.Duration
+	minor map[*cluster.API]int
 }
 
 // Selection is where the doctor looks.
@@ -81,6 +82,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		checkBackup(ctx, found, both.Identity)
 		checkOperators(ctx, found, both.Workload)
 		d.checkPodsPort(ctx, found, both.Workload)
+		d.checkDriver(ctx, found, both.Workload)
 	}
 	checkProfiles(ctx, found, both.Workload, where.Namespace, enabled)
 	checkStaticPods(ctx, found, both.Workload, slices.Sorted(maps.Keys(mirrored)))

@@ -52,11 +52,13 @@ func refusedBesideACRD(t *testing.T, program, kubeconfig, file, issuer string) {
 		}
 	}
 	kubectl("create", "-f", crd)
+	kubectl("wait", "--for=create", "apiservice/v1alpha1.authentication.gardener.cloud", "--timeout=1m")
 	_, stderr, err := runHelm(t, program, kubeconfig, "install", "credence", file, "--namespace", system, "--set", issuer)
-	if err == nil || !strings.Contains(stderr, "CustomResourceDefinition openidconnects.authentication.gardener.cloud has the API authentication.gardener.cloud/v1alpha1") {
+	if err == nil || !strings.Contains(stderr, "a CustomResourceDefinition has the API authentication.gardener.cloud/v1alpha1") {
 		t.Errorf("beside a CRD of the group version: %v\n%s", err, stderr)
 	}
 	kubectl("delete", "-f", crd)
+	kubectl("wait", "--for=delete", "apiservice/v1alpha1.authentication.gardener.cloud", "--timeout=1m")
 }
 
 // lifeOfAnInstallation is one with certificates of a source.

@@ -11,7 +11,6 @@ import (
 
 
 	"github.com/credence-id/credence/test/controlplane"
-	"github.com/credence-id/credence/test/testkit"
 )
 
 // The commands that Helm prints after installing exist, with their flags. TestInstallOnANode runs those of a whole installation.

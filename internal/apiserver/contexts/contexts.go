@@ -192,7 +192,15 @@ func (f *Follower) Kind(apiVersion, kind string) (*Kind, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return current.kinds[version.WithKind(kind)], nil
+	return current.or(current.kinds[version.WithKind(kind)])
+}
+
+// or is for a kind that may be missing because its ContextKind is invalid: the error is 503 then.
+func (l *landscape) or(kind *Kind) (*Kind, error) {
+	if kind == nil && len(l.invalid) > 0 {
+		return nil, unknown("%s", l.invalid[0])
+	}
+	return kind, nil
 }
 
 // KindOf returns the kind of objects of a group, in whatever version its ContextKind has it; nil if no ContextKind has it. The error is that of Kind.
@@ -206,7 +214,7 @@ func (f *Follower) KindOf(group, kind string) (*Kind, error) {
 			return found, nil
 		}
 	}
-	return nil, nil
+	return current.or(nil)
 }
 
 // ClusterUID returns the uid of the object that stands for a workload cluster, or an empty one. The error is 503 while that is not known.
@@ -216,7 +224,8 @@ func (f *Follower) ClusterUID(name string) (types.UID, error) {
 	case current == nil:
 		return "", unknown("the ContextKinds have not been read yet")
 	case current.seeds == nil:
-		return "", nil
+		_, err := current.or(nil)
+		return "", err
 	}
 	found, err := current.seeds.Find("", name)
 	if apierrors.IsNotFound(err) {

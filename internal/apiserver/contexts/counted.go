@@ -45,10 +45,8 @@ func (f *Follower) KindFor(resource schema.GroupResource) (*contextkind.Kind, er
 		}
 		return kind.Kind, nil
 	}
-	if len(current.invalid) > 0 {
-		return nil, unknown("%s", current.invalid[0])
-	}
-	return nil, nil
+	_, err := current.or(nil)
+	return nil, err
 }
 
 // Bound returns the objects that refer to any of some bindings themselves. The error is 503 while they are not known.
@@ -56,6 +54,9 @@ func (f *Follower) Bound(bindings []types.NamespacedName) ([]Counted, error) {
 	current := f.current.Load()
 	if current == nil {
 		return nil, unknown("the ContextKinds have not been read yet")
+	}
+	if _, err := current.or(nil); err != nil {
+		return nil, err // its objects may refer to one of the bindings
 	}
 	var found []Counted
 	for _, kind := range current.kinds {

@@ -4,10 +4,11 @@ package newer
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"reflect"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,11 +26,11 @@ func Check(object metav1.Object) error {
 	if fields == "" {
 		return nil
 	}
-	return unavailable.New("%s has fields of a newer version of Credence than this API server is (%s): finish the upgrade, or delete the object",
+	return unavailable.New("%s has fields of a newer version of Credence than this API server is (%s): finish the upgrade, or upgrade again",
 		object.GetName(), fields)
 }
 
-// Codec marks the objects that it decodes, and stores no marks.
+// Codec marks the objects that it decodes. Storage keeps marks from being stored.
 func Codec(next runtime.Codec) runtime.Codec { return codec{next} }
 
 type codec struct{ runtime.Codec }
@@ -44,45 +45,43 @@ func (c codec) Decode(data []byte, defaults *schema.GroupVersionKind, into runti
 	// Data that is no JSON has no unknown fields.
 	unknown, err := json.UnmarshalStrict(data, fresh, json.DisallowUnknownFields)
 	if err == nil && len(unknown) > 0 {
-		fields := make([]string, len(unknown))
-		for i, each := range unknown {
-			fields[i] = strings.Trim(strings.TrimPrefix(each.Error(), "unknown field "), `"`)
-		}
-		mark(decoded, strings.Join(fields, ", "))
+		mark(decoded, unknown)
 	}
 	return decoded, kind, nil
 }
 
-// Encode implements runtime.Encoder. A writer who got an object with the mark may send it back.
-func (c codec) Encode(object runtime.Object, w io.Writer) error {
-	if accessor, err := meta.Accessor(object); err == nil && accessor.GetAnnotations()[v1alpha1.AnnotationNewerFields] != "" {
-		object = object.DeepCopyObject()
-		mark(object, "")
+// mark annotates an object with its unknown fields, but for those of its status, which servers write again.
+func mark(object runtime.Object, unknown []error) {
+	var fields []string
+	for _, each := range unknown {
+		if name := strings.Trim(strings.TrimPrefix(each.Error(), "unknown field "), `"`); !strings.HasPrefix(name, "status.") {
+			fields = append(fields, name)
+		}
 	}
-	return c.Codec.Encode(object, w)
-}
-
-func mark(object runtime.Object, fields string) {
 	accessor, err := meta.Accessor(object)
-	if err != nil {
+	if err != nil || len(fields) == 0 {
 		return
 	}
 	annotations := accessor.GetAnnotations()
-	if fields == "" {
-		delete(annotations, v1alpha1.AnnotationNewerFields)
-	} else {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[v1alpha1.AnnotationNewerFields] = fields
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
+	annotations[v1alpha1.AnnotationNewerFields] = strings.Join(fields, ", ")
 	accessor.SetAnnotations(annotations)
 }
 
-// Storage refuses to change marked objects: their unknown fields would be lost. They can be deleted.
+// Storage refuses to write marked objects, whose unknown fields would be lost. One that nothing holds can be deleted.
 func Storage(next storage.Interface) storage.Interface { return guarded{next} }
 
 type guarded struct{ storage.Interface }
+
+// Create implements storage.Interface. A marked object was read from an older server, and lacks what the server did not know.
+func (g guarded) Create(ctx context.Context, key string, object, out runtime.Object, ttl uint64) error {
+	if err := stale(object); err != nil {
+		return err
+	}
+	return g.Interface.Create(ctx, key, object, out, ttl)
+}
 
 // GuaranteedUpdate implements storage.Interface.
 func (g guarded) GuaranteedUpdate(ctx context.Context, key string, into runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions,
@@ -94,12 +93,22 @@ func (g guarded) GuaranteedUpdate(ctx context.Context, key string, into runtime.
 			refusal = Check(accessor)
 		}
 		wants, ttl, err := update(has, at)
-		if err != nil || refusal == nil {
-			return wants, ttl, err
+		switch {
+		case err != nil: // such as that of an object that is deleted now
+			return nil, nil, err
+		case refusal != nil:
+			return nil, nil, refusal // as it is: a wrapped error is answered with 500
 		}
-		if accessor, err := meta.Accessor(wants); err == nil && accessor.GetDeletionTimestamp() != nil {
-			return wants, ttl, nil
-		}
-		return nil, nil, refusal // as it is: a wrapped error is answered with 500
+		return wants, ttl, stale(wants)
 	}, cached)
+}
+
+// stale returns an error of the API if an object to write has the mark.
+func stale(object runtime.Object) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil || accessor.GetAnnotations()[v1alpha1.AnnotationNewerFields] == "" {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s was read from an API server of an older version, which does not know its fields %s: read it again, or write these fields and remove the annotation %s",
+		accessor.GetName(), accessor.GetAnnotations()[v1alpha1.AnnotationNewerFields], v1alpha1.AnnotationNewerFields))
 }

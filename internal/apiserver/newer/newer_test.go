@@ -1,15 +1,13 @@
 package newer_test
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -39,7 +37,7 @@ func newCodec(t *testing.T) runtime.Codec {
 	return newer.Codec(serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion))
 }
 
-// An object with a field that this version does not know is not used, and the mark of it is not stored.
+// An object with a field that this version does not know is not used.
 func TestFieldsOfANewerVersion(t *testing.T) {
 	codec := newCodec(t)
 	if err := newer.Check(decode(t, codec, known)); err != nil {
@@ -50,10 +48,8 @@ func TestFieldsOfANewerVersion(t *testing.T) {
 	if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "(spec.sharing)") {
 		t.Errorf("an object of a newer version: %v, want 503 and the field", err)
 	}
-	var stored bytes.Buffer
-	testkit.Must(t, codec.Encode(marked, &stored))
-	if strings.Contains(stored.String(), v1alpha1.AnnotationNewerFields) || marked.Annotations[v1alpha1.AnnotationNewerFields] == "" {
-		t.Errorf("stored is %s, of %v", &stored, marked.Annotations)
+	if err := newer.Check(decode(t, codec, strings.Replace(known, `"spec"`, `"status":{"later":1},"spec"`, 1))); err != nil {
+		t.Errorf("a status, which servers write again: %v", err)
 	}
 }
 
@@ -72,25 +68,49 @@ func (h *has) GuaranteedUpdate(_ context.Context, _ string, _ runtime.Object, _ 
 }
 
 // code is the one with which an API server answers.
-func code(err error) int { return int(responsewriters.ErrorToAPIStatus(err).Code) }
+func code(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	return int(responsewriters.ErrorToAPIStatus(err).Code)
+}
 
-func TestObjectsOfANewerVersionAreNotChanged(t *testing.T) {
+func (h *has) Create(_ context.Context, _ string, object, _ runtime.Object, _ uint64) error {
+	h.object = object
+	return nil
+}
+
+// A server refuses to write an object that it does not know whole, and one that was read from such a server. No field is lost, also where both serve.
+func TestObjectsOfANewerVersionAreNotWritten(t *testing.T) {
 	codec := newCodec(t)
-	for text, changes := range map[string]bool{known: true, byNext: false} {
-		store := &has{object: decode(t, codec, text)}
-		change := func(do func(*v1alpha1.WorkloadIdentity)) error {
-			return newer.Storage(store).GuaranteedUpdate(t.Context(), "a", nil, false, nil, storage.SimpleUpdate(func(object runtime.Object) (runtime.Object, error) {
-				changed := object.DeepCopyObject().(*v1alpha1.WorkloadIdentity)
-				changed.Annotations = nil // as a PUT of a client that does not know the mark
-				do(changed)
-				return changed, nil
-			}), nil)
+	whole, marked := decode(t, codec, known), decode(t, codec, byNext)
+	for name, test := range map[string]struct {
+		has, wants *v1alpha1.WorkloadIdentity
+		code       int
+	}{
+		"of this version":                     {whole, whole, http.StatusOK},
+		"without the mark, by an old client":  {marked, whole, http.StatusServiceUnavailable},
+		"with a finalizer, by its deletion":   {marked, marked, http.StatusServiceUnavailable},
+		"read from an older server":           {whole, marked, http.StatusBadRequest},
+		"made of what an older server showed": {nil, marked, http.StatusBadRequest},
+		"made anew":                           {nil, whole, http.StatusOK},
+	} {
+		store := &has{object: test.has}
+		guarded := newer.Storage(store)
+		var err error
+		if test.has == nil {
+			err = guarded.Create(t.Context(), "a", test.wants, nil, 0)
+		} else {
+			err = guarded.GuaranteedUpdate(t.Context(), "a", nil, false, nil, storage.SimpleUpdate(func(runtime.Object) (runtime.Object, error) { return test.wants.DeepCopy(), nil }), nil)
 		}
-		if err := change(func(wi *v1alpha1.WorkloadIdentity) { wi.Labels = map[string]string{"a": "b"} }); (err == nil) != changes || !changes && code(err) != http.StatusServiceUnavailable {
-			t.Errorf("changed: %v, want %v", err, changes)
+		if got := code(err); got != test.code {
+			t.Errorf("%s: %v, want %d", name, err, test.code)
 		}
-		if err := change(func(wi *v1alpha1.WorkloadIdentity) { wi.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }); err != nil {
-			t.Errorf("deleted: %v", err)
-		}
+	}
+	// Of an object that is deleted at once, nothing is written.
+	gone := errors.New("gone")
+	err := newer.Storage(&has{object: marked}).GuaranteedUpdate(t.Context(), "a", nil, false, nil, storage.SimpleUpdate(func(runtime.Object) (runtime.Object, error) { return nil, gone }), nil)
+	if !errors.Is(err, gone) {
+		t.Errorf("deleted at once: %v", err)
 	}
 }

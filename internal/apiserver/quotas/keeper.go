@@ -30,6 +30,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
 	"github.com/credence-id/credence/internal/apiserver/storagewatch"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
@@ -267,7 +268,11 @@ func (k *Keeper) listedBy(ctx context.Context, bindings []types.NamespacedName) 
 		} else if err != nil {
 			return nil, nil, err
 		}
-		for _, each := range found.(*v1alpha1.CredentialsBinding).Quotas {
+		binding := found.(*v1alpha1.CredentialsBinding)
+		if err := newer.Check(binding); err != nil {
+			return nil, nil, err
+		}
+		for _, each := range binding.Quotas {
 			listed[nameOf(each)] = name
 		}
 	}
@@ -282,7 +287,8 @@ func (k *Keeper) quota(ctx context.Context, name types.NamespacedName) (*v1alpha
 	} else if err != nil {
 		return nil, err
 	}
-	return found.(*v1alpha1.Quota), nil
+	limits := found.(*v1alpha1.Quota)
+	return limits, newer.Check(limits)
 }
 
 // ledgerOf is the ledger of a Quota that counts the objects of a namespace.

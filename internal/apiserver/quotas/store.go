@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 )
 
 // Resource is where ledgers are stored. It needs no watch cache.
@@ -76,12 +77,15 @@ func newStore(getter generic.RESTOptionsGetter) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up storage of ledgers: %w", err)
 	}
+	config := *options.StorageConfig
+	config.Codec = newer.Codec(config.Codec)
 	s := &store{prefix: "/" + options.ResourcePrefix + "/"}
-	s.storage, s.destroy, err = options.Decorator(options.StorageConfig, "/"+options.ResourcePrefix, func(obj runtime.Object) (string, error) { return s.key(obj.(*Ledger)), nil },
+	s.storage, s.destroy, err = options.Decorator(&config, "/"+options.ResourcePrefix, func(obj runtime.Object) (string, error) { return s.key(obj.(*Ledger)), nil },
 		func() runtime.Object { return &Ledger{} }, func() runtime.Object { return &LedgerList{} }, storage.DefaultNamespaceScopedAttr, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("set up storage of ledgers: %w", err)
 	}
+	s.storage = newer.Storage(s.storage)
 	return s, nil
 }
 

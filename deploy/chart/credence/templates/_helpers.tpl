@@ -412,9 +412,10 @@ certificates:
 {{- if or (regexMatch "[?#]|//.*@|/$" $v.issuer) (not (regexMatch "^https://[^/]+" $v.issuer)) }}
 {{- fail (printf "issuer: invalid %q: want https, and no query, fragment, user or slash at the end" $v.issuer) }}
 {{- end }}
-{{- range (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "").items }}
-{{- if and (has .spec.group (list "authentication.gardener.cloud" "identity.credence.dev")) (regexMatch `"name":"v1alpha1"` (toJson .spec.versions)) }}
-{{- fail (printf "identities.enabled: CustomResourceDefinition %s has the API %s/v1alpha1, which is Credence's too, and only one of both is served: install Credence in another cluster, or delete that one" .metadata.name .spec.group) }}
+{{- range list "authentication.gardener.cloud" "identity.credence.dev" }}
+{{- $served := lookup "apiregistration.k8s.io/v1" "APIService" "" (printf "v1alpha1.%s" .) }}
+{{- if and $served (not $served.spec.service) }}
+{{- fail (printf "identities.enabled: a CustomResourceDefinition has the API %s/v1alpha1, which is Credence's too, and only one of both is served: install Credence in another cluster, or delete that one (kubectl api-resources --api-group=%s)" . .) }}
 {{- end }}
 {{- end }}
 {{- $documents := lookup "v1" "ConfigMap" .Release.Namespace "credence-discovery" | default dict }}

@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
@@ -240,6 +241,9 @@ func (r *REST) secret(ctx context.Context, of *v1alpha1.CredentialsDataRequest) 
 	binding, ok := obj.(*v1alpha1.CredentialsBinding)
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("a %T is not a CredentialsBinding", obj))
+	}
+	if err := newer.Check(binding); err != nil {
+		return nil, err
 	}
 	conflict := func(format string, args ...any) error {
 		return apierrors.NewConflict(v1alpha1.Resource("credentialsbindings"), of.Name, fmt.Errorf(format, args...))

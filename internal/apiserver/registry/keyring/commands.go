@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/identity"
 	operation "github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
@@ -32,6 +33,9 @@ func (c Commands) operator(name string) operation.Operator {
 	o.View = func(ctx context.Context) (keys.View, error) {
 		ring, err := c.KeyRings.KeyRing(ctx, name)
 		if err != nil {
+			return keys.View{}, err
+		}
+		if err := newer.Check(ring); err != nil {
 			return keys.View{}, err
 		}
 		view := report.View(ring)

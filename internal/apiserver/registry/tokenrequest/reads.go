@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/newer"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 )
 
@@ -49,6 +50,9 @@ func (r *reads) Refers(ctx context.Context, binding, identity types.NamespacedNa
 		return false, nil
 	}
 	if err != nil {
+		return false, err
+	}
+	if err := newer.Check(bound); err != nil {
 		return false, err
 	}
 	to := bound.WorkloadIdentityRef
