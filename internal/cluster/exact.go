@@ -3,8 +3,10 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 )
 
@@ -23,8 +25,12 @@ func (e *Exact[Object]) UnmarshalJSON(data []byte) error {
 			fields = append(fields, field)
 		}
 	}
-	if err == nil && len(fields) > 0 {
-		err = fmt.Errorf("%w (%s)", ErrNewer, strings.Join(fields, ", "))
+	if err != nil || len(fields) == 0 {
+		return err
+	}
+	err = fmt.Errorf("%w (%s)", ErrNewer, strings.Join(fields, ", "))
+	if object, ok := any(&e.Object).(metav1.Object); ok {
+		err = fmt.Errorf("%s: %w", path.Join(object.GetNamespace(), object.GetName()), err)
 	}
 	return err
 }
