@@ -55,6 +55,7 @@ done
 
 echo "check: broken guards apply"
 hack/guards/run.sh --check
+git apply --check test/install/testdata/newer-field.patch || fail "make test/install/testdata/newer-field.patch anew, as its first line has it"
 
 echo "check: import rules, names and links in documents, plain words"
 go test -vet=off -count=1 ./test/arch ./test/documents ./test/words || fail "do as the messages above suggest"

@@ -43,10 +43,15 @@ type installation struct {
 // withNode starts a cluster with a node that can pull the images of the commit, and no Credence yet. Where no node can run, the test is skipped.
 func withNode(t *testing.T, arguments ...string) *installation {
 	t.Helper()
+	nodeOrSkip(t)
+	return installation{images: imagesOfTheCommit(t), chart: packaged(t)}.inCluster(t, arguments...)
+}
+
+func nodeOrSkip(t *testing.T) {
+	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	return installation{images: imagesOfTheCommit(t), chart: packaged(t)}.inCluster(t, arguments...)
 }
 
 // inCluster returns the same in a new cluster.
