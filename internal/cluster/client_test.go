@@ -122,6 +122,13 @@ func TestNoFieldIsDropped(t *testing.T) {
 			t.Errorf("%s: %v, requests %q", stored, err, s.requests)
 		}
 	}
+	s, api := start(t)
+	list := json.RawMessage(`{"items": [{"metadata": {"namespace": "shop", "name": "cart"}, "spec": {"later": 1}}]}`)
+	s.with("GET /apis/authentication.gardener.cloud/v1alpha1/workloadidentities", http.StatusOK, list)
+	err := cluster.Each(t.Context(), api, cluster.Identities(""), func(*cluster.Exact[v1alpha1.WorkloadIdentity]) {})
+	if !errors.Is(err, cluster.ErrNewer) || !strings.Contains(err.Error(), "shop/cart: the object has fields that this program does not know (spec.later)") {
+		t.Errorf("a list: %v", err)
+	}
 }
 
 // A name can't lead a request to another place.
