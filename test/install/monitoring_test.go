@@ -104,7 +104,7 @@ func TestServiceMonitors(t *testing.T) {
 func TestMetricsOfTheDriver(t *testing.T) {
 	set := []string{"issuer=https://id.example.com", "node.enabled=true", "monitoring.serviceMonitors.enabled=true"}
 	for _, o := range template(t, set...) {
-		if o.GetNamespace() == "credence-node" && o.GetKind() != "DaemonSet" && o.GetKind() != "ServiceAccount" {
+		if o.GetNamespace() == "credence-node" && !slices.Contains([]string{"DaemonSet", "ServiceAccount", "ResourceQuota"}, o.GetKind()) {
 			t.Errorf("without a certificate there is %s", id(o))
 		}
 	}
