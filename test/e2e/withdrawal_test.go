@@ -100,9 +100,16 @@ func (p plane) probe(t *testing.T) {
 	p.must(t, "", "credence", "keys", "revoke", header.KeyID, "--reason", "leaked", "--yes", "--accept-refusals", "--ca-file", p.CAFile)
 	must(t, errOf(verifier.Verify(ctx, issued)), "the relying party needs no probe")
 	shown := strings.TrimSpace(p.must(t, "", "credence", "keys", "probe", "--audience", "team"))
-	if _, err := verifier.Verify(ctx, shown); err == nil {
-		t.Error("a probe is accepted")
-	}
+	eventually(t, func() error {
+		_, err := verifier.Verify(ctx, shown)
+		switch {
+		case err == nil:
+			return fatal{errors.New("a probe is accepted")}
+		case strings.Contains(err.Error(), "fetching keys"):
+			return err // on a busy machine: the relying party keeps the keys that it has
+		}
+		return nil
+	})
 	if _, err := verifier.Verify(ctx, issued); err == nil {
 		t.Error("a token of the revoked key is accepted after a probe")
 	}
