@@ -44,9 +44,7 @@ func tier(name string, versions map[string]string) []part {
 	oldest := []string{versions["KUBERNETES_OLDEST"]}
 	switch name {
 	case "test-all":
-		// It is built while the lane would wait for programs of the others.
-		older := onKubernetes(2, oldest)
-		return append(append(older[:1:1], tiers[name]...), older[1:]...)
+		return append(slices.Clone(tiers[name]), onKubernetes(0, oldest)...)
 	case "test-versions":
 		build := tiers["test-all"][slices.IndexFunc(tiers["test-all"], func(p part) bool { return p.name == buildHelm })]
 		all := append(oldest, strings.Split(versions["KUBERNETES_BETWEEN"], ",")...)

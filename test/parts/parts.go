@@ -67,8 +67,7 @@ var tiers = map[string][]part{
 		{name: "build a registry and Prometheus", lane: 1, command: "cd test/e2e/registry && " + compile + stripped + "github.com/distribution/distribution/v3/cmd/registry && " +
 			"cd ../../alerts/prometheus && " + compile + " -tags remove_all_sd" + stripped + "github.com/prometheus/prometheus/cmd/prometheus"},
 		{name: "chart", tests: true, dir: "test/install", command: "-timeout 60m ./...", lane: 1},
-		{name: "end to end, with planes and nodes", tests: true, lane: 2, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e",
-			after: []string{"programs from packages", buildHelm, "build a registry and Prometheus"}},
+		{name: "end to end, with planes and nodes", tests: true, lane: 1, command: "-timeout 90m -run '^Test(Plane|Node)' ./test/e2e"},
 
 		{name: "race detector", tests: true, race: true, covers: true, command: "-timeout 45m " + programs},
 		{name: "execcredential by its own go.mod", tests: true, command: "hack/alone.sh execcredential", dir: "."},
