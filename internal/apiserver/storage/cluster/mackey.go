@@ -181,17 +181,27 @@ func (k Keys) Follow(ctx context.Context, mac *MAC, period time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		stored, err := k.Read(ctx)
-		switch {
-		case err == nil && stored == nil:
-			err = k.save(ctx, mac)
-		case err == nil && !bytes.Equal(stored.key, mac.key):
-			err = fmt.Errorf("the Secret %s has another key than this server: restart all API servers, or restore the former key", KeySecret)
-		case err == nil && stored.enforced.Load():
-			mac.enforced.Store(true)
-		}
+		err := k.look(ctx, mac)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "The key of records could not be looked at")
 		}
 	}
+}
+
+// lookLimit is how long a look at the key may take: one that hangs must not be the last.
+const lookLimit = 10 * time.Second
+
+func (k Keys) look(ctx context.Context, mac *MAC) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	stored, err := k.Read(ctx)
+	switch {
+	case err == nil && stored == nil:
+		return k.save(ctx, mac)
+	case err == nil && !bytes.Equal(stored.key, mac.key):
+		return fmt.Errorf("the Secret %s has another key than this server: restart all API servers, or restore the former key", KeySecret)
+	case err == nil && stored.enforced.Load():
+		mac.enforced.Store(true)
+	}
+	return err
 }
