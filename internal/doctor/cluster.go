@@ -64,13 +64,14 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 		return false
 	}
 	found.pass(name, "%s", from.Host)
-	if minor := checkKubernetes(found, strings.TrimSuffix(name, "api")+"kubernetes", body); minor > 0 {
-		if d.minor == nil {
-			d.minor = map[*cluster.API]int{}
-		}
-		d.minor[from] = minor
+	if d.reached == nil {
+		d.reached = map[*cluster.API]reached{}
 	}
-	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", from, response.Header.Get("Date"))
+	prefix := strings.TrimSuffix(name, "api")
+	d.reached[from] = reached{
+		minor: checkKubernetes(found, prefix+"kubernetes", body),
+		ahead: d.checkClock(found, prefix+"clock", response.Header.Get("Date")),
+	}
 	return true
 }
 
@@ -86,7 +87,7 @@ func (d *Examination) checkDriver(ctx context.Context, found *Diagnosis, from *c
 		return
 	}
 	for _, field := range minors.All().Fields {
-		if _, has, _ := unstructured.NestedFieldNoCopy(driver, field.Path...); field.Kind == "CSIDriver" && d.minor[from] >= field.Since && !has {
+		if _, has, _ := unstructured.NestedFieldNoCopy(driver, field.Path...); field.Kind == "CSIDriver" && d.reached[from].minor >= field.Since && !has {
 			found.add("driver", Warn, "helm upgrade, or credence up again", "CSIDriver %s is without %s, which Kubernetes 1.%d has: the kubelet passes tokens of pods where it logs them",
 				csiDriver, strings.Join(field.Path, "."), field.Since)
 		}
@@ -121,18 +122,15 @@ func checkKubernetes(found *Diagnosis, name string, answer []byte) int {
 	return minor
 }
 
-func (d *Examination) checkClock(found *Diagnosis, name string, from *cluster.API, date string) {
+// checkClock returns by how much the clock here is ahead; 0 if that is not known.
+func (d *Examination) checkClock(found *Diagnosis, name, date string) time.Duration {
 	theirs, err := http.ParseTime(date)
 	if err != nil {
 		found.skip(name, "the API server does not tell its time")
-		return
+		return 0
 	}
 	// The header is in whole seconds, and some time has passed on the way.
 	ours := d.Now()
-	if d.ahead == nil {
-		d.ahead = map[*cluster.API]time.Duration{}
-	}
-	d.ahead[from] = ours.Sub(theirs)
 	skew := ours.Sub(theirs).Abs()
 	const hint = "set both by NTP: tokens that seem to be issued in the future, or expired, are refused"
 	switch {
@@ -143,6 +141,7 @@ func (d *Examination) checkClock(found *Diagnosis, name string, from *cluster.AP
 	default:
 		found.pass(name, "that of the API server and this machine's agree")
 	}
+	return ours.Sub(theirs)
 }
 
 // checkAPIServices sees whether the cluster forwards requests to Credence's API, and returns the group versions that it does not.

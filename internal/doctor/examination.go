@@ -29,9 +29,14 @@ type Examination struct {
 	// Manifests are all manifests of this version.
 	Manifests []Manifest
 
-	// ahead is by how much the clock here is ahead of that of a cluster, and minor that of its Kubernetes 1.
-	ahead map[*cluster.API]time.Duration
-	minor map[*cluster.API]int
+	// reached has what is known of each cluster that was reached.
+	reached map[*cluster.API]reached
+}
+
+// reached is what the version request to a cluster has shown.
+type reached struct {
+	ahead time.Duration // of the clock here before the cluster's clock
+	minor int           // of Kubernetes 1; 0: not known
 }
 
 // Selection is where the doctor looks.

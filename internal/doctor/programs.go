@@ -105,5 +105,5 @@ func held(l *coordinationv1.Lease) bool {
 // gives its Lease up, and another one takes it within seconds.
 func (d *Examination) vacant(from *cluster.API, lease *coordinationv1.Lease) bool {
 	s := lease.Spec
-	return d.Now().Add(-d.ahead[from]).Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
+	return d.Now().Add(-d.reached[from].ahead).Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second+warnSkew
 }

@@ -87,7 +87,7 @@ func TestVersionsUpgrade(t *testing.T) {
 			use(version)
 			p.replaceAPIServer(t)
 		}
-		minor := need(minors.Of([]byte(`{"major":"1","minor":"` + strings.Split(version, ".")[1] + `"}`)))(t)
+		minor := need(strconv.Atoi(strings.Split(version, ".")[1]))(t)
 		eventually(t, func() error {
 			if got, err := p.answeringMinor(t); err != nil || got != minor {
 				return fmt.Errorf("the cluster is 1.%d, want 1.%d: %w", got, minor, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 
 	"github.com/credence-id/credence/devcluster/internal/child"
 )
@@ -15,11 +14,7 @@ const Subcommand = "kube-apiserver"
 
 // RunProcess runs kube-apiserver as a child process that serves on listener, until it ends (an error) or ctx ends (nil).
 func RunProcess(ctx context.Context, settings Settings, listener *net.TCPListener) error {
-	args := append([]string{Subcommand}, settings.args()...)
-	if settings.Program != "" {
-		args = append(settings.args(), "--secure-port="+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
-	}
-	return child.Run(ctx, child.Spec{Program: settings.Program, Args: args, Listener: listener})
+	return child.Run(ctx, child.Server(settings.Program, Subcommand, settings.args(), listener))
 }
 
 // Supervise runs kube-apiserver as a child process that serves on listener, and again on the same port whenever that ends, until ctx ends.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -38,6 +39,16 @@ type Spec struct {
 	Grace time.Duration
 	// Started is called with the child's process ID. It may be nil.
 	Started func(pid int)
+}
+
+// Server is a component that serves on listener: the subcommand of this binary, or program, the file of a component of another version, which is told
+// the port.
+func Server(program, subcommand string, args []string, listener *net.TCPListener) Spec {
+	if program == "" {
+		return Spec{Args: append([]string{subcommand}, args...), Listener: listener}
+	}
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	return Spec{Program: program, Args: append(args, "--secure-port="+port), Listener: listener}
 }
 
 // Run runs a child process until it ends: with an error when it did so by itself, nil when ctx ended it.

@@ -3,7 +3,6 @@ package controllermanager
 import (
 	"context"
 	"net"
-	"strconv"
 
 	"github.com/credence-id/credence/devcluster/internal/child"
 )
@@ -15,9 +14,5 @@ const Subcommand = "kube-controller-manager"
 // health and metrics on listener. It returns when the child has ended: with an
 // error when the child did so by itself, nil when ctx ended it.
 func Supervise(ctx context.Context, settings Settings, listener *net.TCPListener) error {
-	args := append([]string{Subcommand}, settings.args()...)
-	if settings.Program != "" {
-		args = append(settings.args(), "--secure-port="+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
-	}
-	return child.Run(ctx, child.Spec{Program: settings.Program, Args: args, Listener: listener})
+	return child.Run(ctx, child.Server(settings.Program, Subcommand, settings.args(), listener))
 }
