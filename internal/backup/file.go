@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"filippo.io/age"
-	strict "sigs.k8s.io/json"
+
+	"github.com/credence-id/credence/internal/jsonfields"
 )
 
 // version is that of the file format.
@@ -85,13 +87,13 @@ func Decode(file []byte, decryption []age.Identity) (*Backup, error) {
 		return nil, fmt.Errorf("%w: its content does not have the checksum that it was written with", ErrDamaged)
 	}
 	b := &Backup{}
-	unknown, err := strict.UnmarshalStrict(content.Bytes(), b, strict.DisallowUnknownFields)
+	unknown, err := jsonfields.Unknown(content.Bytes(), b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("the backup has fields that this program does not know (%w): use the version of Credence that made it, %s, or a later one",
-			errors.Join(unknown...), b.Program)
+		return nil, fmt.Errorf("the backup has fields that this program does not know (%q): use the version of Credence that made it, %s, or a later one",
+			strings.Join(unknown, ", "), b.Program)
 	}
 	if err := b.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/json"
+
+	"github.com/credence-id/credence/internal/jsonfields"
 )
 
 // ErrNewer is the error of an object that a newer version of Credence has stored, with fields that this program would drop.
@@ -18,13 +19,7 @@ type Exact[Object any] struct{ Object Object }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *Exact[Object]) UnmarshalJSON(data []byte) error {
-	unknown, err := json.UnmarshalStrict(data, &e.Object, json.DisallowUnknownFields)
-	var fields []string
-	for _, each := range unknown {
-		if field := strings.Trim(strings.TrimPrefix(each.Error(), "unknown field "), `"`); !strings.HasPrefix(field, "status.") {
-			fields = append(fields, field)
-		}
-	}
+	fields, err := jsonfields.Unknown(data, &e.Object, "status.")
 	if err != nil || len(fields) == 0 {
 		return err
 	}

@@ -41,8 +41,8 @@ type Spec struct {
 	Started func(pid int)
 }
 
-// Server is a component that serves on listener: the subcommand of this binary, or program, the file of a component of another version, which is told
-// the port.
+// Server is a component that serves on listener: the subcommand of this binary, or program, the file of a component of another version, which gets
+// the port as a flag.
 func Server(program, subcommand string, args []string, listener *net.TCPListener) Spec {
 	if program == "" {
 		return Spec{Args: append([]string{subcommand}, args...), Listener: listener}

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
-	"sigs.k8s.io/json"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
+	"github.com/credence-id/credence/internal/jsonfields"
 )
 
 // Check returns an error with the code 503 if an object has fields of a newer version.
@@ -43,31 +43,19 @@ func (c codec) Decode(data []byte, defaults *schema.GroupVersionKind, into runti
 	}
 	fresh := reflect.New(reflect.TypeOf(decoded).Elem()).Interface()
 	// Data that is no JSON has no unknown fields.
-	unknown, err := json.UnmarshalStrict(data, fresh, json.DisallowUnknownFields)
-	if err == nil && len(unknown) > 0 {
-		mark(decoded, unknown)
-	}
-	return decoded, kind, nil
-}
-
-// mark annotates an object with its unknown fields, but for those of its status, which servers write again.
-func mark(object runtime.Object, unknown []error) {
-	var fields []string
-	for _, each := range unknown {
-		if name := strings.Trim(strings.TrimPrefix(each.Error(), "unknown field "), `"`); !strings.HasPrefix(name, "status.") {
-			fields = append(fields, name)
-		}
-	}
-	accessor, err := meta.Accessor(object)
-	if err != nil || len(fields) == 0 {
-		return
+	// Servers write a status again.
+	unknown, notJSON := jsonfields.Unknown(data, fresh, "status.")
+	accessor, notObject := meta.Accessor(decoded)
+	if notJSON != nil || notObject != nil || len(unknown) == 0 {
+		return decoded, kind, nil
 	}
 	annotations := accessor.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.AnnotationNewerFields] = strings.Join(fields, ", ")
+	annotations[v1alpha1.AnnotationNewerFields] = strings.Join(unknown, ", ")
 	accessor.SetAnnotations(annotations)
+	return decoded, kind, nil
 }
 
 // Storage refuses to write marked objects, whose unknown fields would be lost. One that nothing holds can be deleted.
